@@ -31,7 +31,7 @@ import structgen
 from structgen.benchmarking.table import markdown_table
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.aligned import METHODS, Budget, Method, PrefixStore, Sample, Sampler, Target
-from structgen.generation.aligned.drafts import PromptCopy
+from structgen.generation.aligned.guesses import PromptCopy
 from structgen.generation.aligned.methods import SPECIFICATIONS
 from structgen.generation.models.tiny import TinyModel
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from structgen import JsonOptions
 from structgen.benchmarking.table import markdown_table
-from structgen.core.engines.json.goals.graph import GoalGraph
-from structgen.core.engines.json.goals.liveness import reachable
-from structgen.core.engines.json.goals.node import GoalNode
-from structgen.core.engines.json.goals.specs import CountedSpec, KeyClasses, StringSpec
+from structgen.core.engines.json.value_graph.graph import GoalGraph
+from structgen.core.engines.json.value_graph.liveness import reachable
+from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.specs import CountedSpec, KeyClasses, StringSpec
 from structgen.core.json_schema.lowering import lower
 from structgen.errors import ConstraintError
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import structgen
-from structgen.generation.speculative.drafts import make_speculator
+from structgen.generation.speculative.draft_options import make_speculator
 from structgen.generation.speculative.speculator import Row
 from structgen.generation.speculative.tree import Node
 

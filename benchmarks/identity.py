@@ -20,7 +20,7 @@ from speculative import json_tasks
 import structgen
 from structgen.benchmarking.table import markdown_table
 from structgen.errors import StructgenError
-from structgen.generation.speculative.drafts import NAMES
+from structgen.generation.speculative.draft_options import NAMES
 from structgen.generation.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.generation.speculative.length import Fixed
 from structgen.generation.speculative.ngram import NgramDrafter

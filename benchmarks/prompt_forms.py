@@ -9,7 +9,7 @@ RESULTS.json keeps what was done: a run that was broken off goes on from there. 
 folder or Hugging Face id; none: the built-in model), ``--backend transformers`` (the same weights in bfloat16, on some
 processors twice as fast for batches as llama.cpp), ``--items 200`` of each task, ``--arms none,schema``, ``--seed 0``,
 ``--minutes 25`` at the most.
-An arm is a form of ``structgen.core.json_schema.forms``, behind a colon where it stands: "user" (before the text, where
+An arm is a form of ``core.json_schema.prompt_forms``, behind a colon where it stands: "user" (before the text, where
 structgen puts it), "behind" (the text) or "system".
 """
 
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from structgen import Generator, json_schema
-from structgen.core.json_schema.forms import FORMS
+from structgen.core.json_schema.prompt_forms import FORMS
 from structgen.generation.models.built_in import default_model_file
 from structgen.generation.models.llamacpp.model import load_gguf
 

@@ -109,7 +109,7 @@ def rows(draft: str | None, count: int) -> None:
 def beside(count: int) -> None:
     """Steps of rows that are written, without and with a prompt that joins."""
     from structgen.generation.decoding.output import Output
-    from structgen.generation.models.readers import ragged_reader
+    from structgen.generation.models.runner_factory import ragged_reader
     from structgen.generation.sampling import SamplingParams
     from structgen.generation.scheduler.request import Request, State
     from structgen.generation.scheduler.scheduler import Scheduler

@@ -35,10 +35,10 @@ from structgen.core.engines.bitmask import apply_token_bitmask_inplace as apply_
 from structgen.core.engines.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
 from structgen.core.engines.capture import Capture as Capture
 from structgen.core.engines.captures.capturing import CapturingGrammar as CapturingGrammar
-from structgen.core.engines.drafts import fill_draft_token_bitmasks as fill_draft_token_bitmasks
-from structgen.core.engines.drafts import find_jump_forward_string as find_jump_forward_string
-from structgen.core.engines.drafts import traverse_draft_tree as traverse_draft_tree
-from structgen.core.engines.drafts import validate_tokens as validate_tokens
+from structgen.core.engines.draft_masks import fill_draft_token_bitmasks as fill_draft_token_bitmasks
+from structgen.core.engines.draft_masks import find_jump_forward_string as find_jump_forward_string
+from structgen.core.engines.draft_masks import traverse_draft_tree as traverse_draft_tree
+from structgen.core.engines.draft_masks import validate_tokens as validate_tokens
 from structgen.core.engines.json.compiled import JsonGrammar as JsonGrammar
 from structgen.core.engines.json.matcher import JsonMatcher as JsonMatcher
 from structgen.core.engines.protocols import CompiledGrammar as CompiledGrammar

@@ -22,7 +22,7 @@ from structgen import errors
 from structgen.core.engines.captures import chart
 from structgen.core.regex import dfa
 from structgen.core.vocabulary.vocabulary import TextVocabulary
-from structgen.generation.batch_files.rows import RowFile
+from structgen.generation.batch_files.lines import RowFile
 from structgen.generation.decoding.output import Output
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams

@@ -16,9 +16,9 @@ from structgen import JsonOptions, Vocabulary
 from structgen.core.constraints import cache as compiled_cache
 from structgen.core.constraints import json as constraints_json
 from structgen.core.constraints.cache import COMPILED, CompiledCache
-from structgen.core.engines.json.goals import conjunctions, shared, sizes
-from structgen.core.engines.json.masks import rows
+from structgen.core.engines.json.masks import bitmask_rows
 from structgen.core.engines.json.numbers import automaton as numbers
+from structgen.core.engines.json.value_graph import conjunctions, memory_estimates, shared
 from structgen.core.json_schema.formula import language
 from structgen.core.regex import dfa_cache
 from structgen.core.regex.dfa import from_strings
@@ -53,7 +53,7 @@ def living() -> int:
 def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recursive keys, too: nothing but bounded tables holds a formula when its grammar is gone."""
     forget()  # what others have left is over these bounds until something new is remembered
-    monkeypatch.setattr(shared, "MAX_BYTES", 40 * sizes.GOAL_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 40 * memory_estimates.GOAL_BYTES)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN", 40)
     counts = []
     for number in range(90):
@@ -66,7 +66,7 @@ def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPa
 
 
 def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MAX_BYTES", 10 * sizes.GOAL_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 10 * memory_estimates.GOAL_BYTES)
     for length in range(1, 40):
         structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
         assert len(shared.SHARED) <= 10 and shared.SHARED.memory_bytes <= shared.MAX_BYTES
@@ -75,7 +75,9 @@ def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPat
 def test_the_oldest_of_many_schemas_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled grammars are kept by content, up to a sum of bytes that they themselves tell, and no longer."""
     forget()  # number automata that others have used count for more
-    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())  # others' rows may be about to be outgrown
+    monkeypatch.setattr(
+        bitmask_rows, "_CURRENT", type(bitmask_rows._CURRENT)()
+    )  # others' rows may be about to be outgrown
     cache = CompiledCache(max_bytes=4 << 20)
     monkeypatch.setattr(constraints_json, "COMPILED", cache)
     made, sizes = [], []
@@ -93,10 +95,10 @@ def test_the_oldest_of_many_schemas_is_forgotten(monkeypatch: pytest.MonkeyPatch
 
 
 def test_rows_of_few_vocabularies_are_kept() -> None:
-    for number in range(2 * rows.MAX_VOCABULARIES):
+    for number in range(2 * bitmask_rows.MAX_VOCABULARIES):
         tokens = [*(bytes([byte]) for byte in range(256)), f"token {number}".encode(), None]
         structgen.compile_json_schema(True, Vocabulary(tokens, eos_token_ids=257))
-    assert len(rows._CURRENT) == rows.MAX_VOCABULARIES
+    assert len(bitmask_rows._CURRENT) == bitmask_rows.MAX_VOCABULARIES
 
 
 def test_constraints_with_equal_parts_are_compiled_once() -> None:
@@ -198,21 +200,21 @@ def test_all_that_is_kept_of_many_schemas_is_bounded(monkeypatch: pytest.MonkeyP
     limit = 100_000
     forget()
     automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
-    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
-    monkeypatch.setattr(rows, "MAX_POOL_BYTES", 10 << 20)
+    monkeypatch.setattr(bitmask_rows, "_CURRENT", type(bitmask_rows._CURRENT)())
+    monkeypatch.setattr(bitmask_rows, "MAX_POOL_BYTES", 10 << 20)
     monkeypatch.setattr(shared, "MAX_BYTES", limit)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN_BYTES", limit)
     monkeypatch.setattr(numbers, "CACHE_BYTES", limit)
     monkeypatch.setattr(automata, "_max_bytes", limit)
     before = masks(0)
-    first = weakref.ref(next(iter(rows._CURRENT.values())))
+    first = weakref.ref(next(iter(bitmask_rows._CURRENT.values())))
     gc.disable()  # what is outgrown must not wait for it
     try:
         for number in range(1, 120):
             assert len(masks(number)) > 15
             known = max(conjunctions._known_strings.memory_bytes, conjunctions._known_numbers.memory_bytes)
             assert max(shared.SHARED.memory_bytes, known, automata.memory_bytes) <= 1.5 * limit
-            assert sum(kept.memory_bytes for kept in rows._CURRENT.values()) <= 11 << 20
+            assert sum(kept.memory_bytes for kept in bitmask_rows._CURRENT.values()) <= 11 << 20
         assert first() is None
     finally:
         gc.enable()
@@ -223,25 +225,25 @@ def test_all_that_is_kept_of_many_schemas_is_bounded(monkeypatch: pytest.MonkeyP
 
 
 def test_rows_of_all_vocabularies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
-    monkeypatch.setattr(rows, "MAX_BYTES", 20 << 20)  # each has eight for masks at least
+    monkeypatch.setattr(bitmask_rows, "_CURRENT", type(bitmask_rows._CURRENT)())
+    monkeypatch.setattr(bitmask_rows, "MAX_BYTES", 20 << 20)  # each has eight for masks at least
     for number in range(5):
         tokens = [*(bytes([byte]) for byte in range(256)), f"word {number}".encode(), None]
         structgen.compile_json_schema(True, Vocabulary(tokens, eos_token_ids=257))
-        assert sum(kept.memory_bytes for kept in rows._CURRENT.values()) <= 20 << 20
-    assert len(rows._CURRENT) == 2
+        assert sum(kept.memory_bytes for kept in bitmask_rows._CURRENT.values()) <= 20 << 20
+    assert len(bitmask_rows._CURRENT) == 2
 
 
 def test_grammars_on_outgrown_rows_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even one that is used all the time: it would keep all that its first neighbours needed."""
-    monkeypatch.setattr(rows, "_CURRENT", type(rows._CURRENT)())
-    monkeypatch.setattr(rows, "MAX_POOL_BYTES", 9 << 20)
+    monkeypatch.setattr(bitmask_rows, "_CURRENT", type(bitmask_rows._CURRENT)())
+    monkeypatch.setattr(bitmask_rows, "MAX_POOL_BYTES", 9 << 20)
     monkeypatch.setattr(compiled_cache, "SEARCHED", 4)
     cache = CompiledCache()
-    made: list[weakref.ref[rows.MaskRows]] = []
+    made: list[weakref.ref[bitmask_rows.MaskRows]] = []
     for number in range(150):
         cache.get(number, lambda number=number: structgen.compile_json_schema(schema(number), BYTES))  # type: ignore[misc]
-        (current,) = rows._CURRENT.values()
+        (current,) = bitmask_rows._CURRENT.values()
         if not made or made[-1]() is not current:
             made.append(weakref.ref(current))
         del current

@@ -17,7 +17,7 @@ import structgen as sg
 from structgen import progress
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
-from structgen.generation.speculative import drafts
+from structgen.generation.speculative import draft_options
 from structgen.progress import ProgressEvent, report_progress, waiting
 from tests.fakes import CharTokenizer, vocabulary
 
@@ -144,7 +144,7 @@ def slowed(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
 
 
 def test_a_generator_tells_of_compiling_and_of_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
-    slowed(monkeypatch, drafts, "prepare_for_trees")
+    slowed(monkeypatch, draft_options, "prepare_for_trees")
     from structgen.core.engines.json import compiled
 
     slowed(monkeypatch, compiled, "lower")

@@ -19,7 +19,7 @@ import pytest
 import structgen.generation.api
 from structgen.core.constraints.json import json_schema
 from structgen.errors import IncompleteOutputError
-from structgen.generation.decoding.closing import ClosingTokens
+from structgen.generation.decoding.closing_budget import ClosingTokens
 from structgen.generation.generator import Generator
 from structgen.generation.models.built_in import DEFAULT_MODEL_PACKAGE
 from structgen.options import JsonOptions

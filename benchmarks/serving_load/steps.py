@@ -16,7 +16,7 @@ from serving_load.measurements import Found, measurement, quantile, ratio_of_rou
 from serving_load.workload import SCHEMAS, words
 from structgen.generation.decoding.output import Output
 from structgen.generation.generator import Generator
-from structgen.generation.models.readers import ragged_reader
+from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Request

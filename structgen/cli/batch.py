@@ -21,8 +21,8 @@ from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.errors import InputFileError
 from structgen.generation.batch_files.job import BatchJob, RowLine
+from structgen.generation.batch_files.lines import PromptRow, RowFile
 from structgen.generation.batch_files.output import OutputFile, encoded
-from structgen.generation.batch_files.rows import PromptRow, RowFile
 from structgen.options import JsonOptions
 
 MAX_INPUT = 1 << 30  # bytes of rows on standard input, which are kept: they are read more than once

@@ -23,7 +23,7 @@ from structgen.generation.generator import Generator
 from structgen.generation.models.defaults import read_sampling_settings
 from structgen.progress import report_progress, waiting
 from structgen.server.logs import LogWaits, log_event, log_to_stderr, tame_loop
-from structgen.server.rows import ServedModel
+from structgen.server.sequences import ServedModel
 from structgen.server.settings import ServingSettings
 
 KEYS_VARIABLE = "STRUCTGEN_API_KEYS"

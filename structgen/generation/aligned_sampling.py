@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 from structgen.core.constraints.base import T
 from structgen.core.constraints.json import as_constraint
 from structgen.core.constraints.sources import Source
-from structgen.core.json_schema.forms import FormOption
+from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import GenerationError
 from structgen.generation.decoding.prompts import Place, Prompt, telling
 from structgen.generation.models.threads import turn_of

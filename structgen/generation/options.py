@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
-from structgen.core.json_schema.forms import FormOption
+from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import OptionsError
 from structgen.generation.decoding.prompts import Place, Telling, telling
 from structgen.generation.sampling import SamplingParams

@@ -22,8 +22,8 @@ from structgen.generation.decoding.respelling import respelled
 from structgen.generation.decoding.sections import SectionBudget
 from structgen.generation.models.defaults import defaults_of
 from structgen.generation.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
-from structgen.generation.models.ragged_reader import NO_DRAFTS
-from structgen.generation.models.readers import ragged_reader
+from structgen.generation.models.model_runner import NO_DRAFTS
+from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.open_objects import tell_open_objects
 from structgen.generation.options import OPTION_NAMES, OWN_DRAFT, GenerationSettings
 from structgen.generation.scheduler.budget import SchedulerLimits
@@ -31,7 +31,7 @@ from structgen.generation.scheduler.inline import write
 from structgen.generation.scheduler.request import Event, Request
 from structgen.generation.scheduler.scheduler import Scheduler
 from structgen.generation.speculative.cost import cost_of
-from structgen.generation.speculative.drafts import make_speculator
+from structgen.generation.speculative.draft_options import make_speculator
 from structgen.generation.speculative.forced import CanonicalTokens
 from structgen.generation.speculative.speculator import Speculator
 from structgen.options import check_count, refuse_name

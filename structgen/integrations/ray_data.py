@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from structgen.generation.batch_files.job import BatchJob, RowLine
-from structgen.generation.batch_files.rows import PromptRow
+from structgen.generation.batch_files.lines import PromptRow
 from structgen.generation.batch_files.specification import ConstraintSpecification
 from structgen.integrations.ray_cluster import connect, raised_by
 from structgen.options import JsonOptions, check_count

@@ -28,7 +28,7 @@ from structgen.generation.sampling.uniforms import seed_or_entropy
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.integrations.ray_cluster import connect, raised_by
 from structgen.server.engine import AsyncEngine
-from structgen.server.rows import RowEvent, RowRequest, WrittenSoFar
+from structgen.server.sequences import RowEvent, RowRequest, WrittenSoFar
 from structgen.server.settings import ServingSettings
 
 LOG = logging.getLogger("structgen.server")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from structgen.server.endpoints import AnswerWriter, Surface
 from structgen.server.openai_types import CommonFields
 from structgen.server.records import RequestRecord
-from structgen.server.surface import AnswerWriter, Surface
 
 
 class Caller(NamedTuple):

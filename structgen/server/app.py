@@ -28,10 +28,12 @@ from structgen.generation.generator import Generator
 from structgen.server.admission import Admission
 from structgen.server.answering import Answering, Caller
 from structgen.server.compiler import CompileService
+from structgen.server.endpoints import SURFACES, AnswerWriter, Surface
 from structgen.server.engine import AsyncEngine, RequestStream, with_prompt_length
 from structgen.server.errors import RequestError, as_request_error, overloaded
 from structgen.server.formats import PlacedConstraint, structured_constraint
 from structgen.server.gate import Gate
+from structgen.server.inference_request import Work, new_id
 from structgen.server.memory import give_back_regularly
 from structgen.server.metrics import ServerMetrics
 from structgen.server.openai_types import CheckRequest, RequestPart
@@ -39,13 +41,11 @@ from structgen.server.pages import page_routes
 from structgen.server.places import WaitingPlace, WaitingPlaces
 from structgen.server.reading import READ_AT_ONCE, read_json, read_request
 from structgen.server.records import CLIENT_CLOSED, LOG, RequestRecord
-from structgen.server.rows import RowEnd, RowEvent, RowRequest, ServedModel
+from structgen.server.sequences import RowEnd, RowEvent, RowRequest, ServedModel
 from structgen.server.settings import ServingSettings
 from structgen.server.sse import ClientGone, EventStream, Receive, begun, wait_until_gone
-from structgen.server.surface import SURFACES, AnswerWriter, Surface
 from structgen.server.token_endpoints import TOKEN_ENDPOINTS
 from structgen.server.tracing import RequestTrace
-from structgen.server.work import Work, new_id
 
 SWITCH_SECONDS = 5e-4
 """After which a thread gives Python's lock to one that waits for it. A step of the model waits for it several times: by

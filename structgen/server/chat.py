@@ -10,7 +10,7 @@ from typing import Any
 from structgen.core.constraints.base import Constraint, instruction_of
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.core.constraints.tools import OnImpossible, ToolCalls, tool_call
-from structgen.core.json_schema.forms import FormOption
+from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.json_text import named_once
 from structgen.core.tool_calls.templates import template_of, tool_format
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -19,6 +19,19 @@ from structgen.generation.decoding.prompts import Place as PromptPlace
 from structgen.server.custom_tools import as_functions, choice_as_function
 from structgen.server.errors import Place, RequestError, as_request_error
 from structgen.server.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
+from structgen.server.inference_request import (
+    TokenTeller,
+    Work,
+    call_id,
+    choices_of,
+    end_of,
+    sampling_of,
+    stops_of,
+    thinking_tokens,
+    told_choice,
+    told_trace,
+    usage_of,
+)
 from structgen.server.openai_types import (
     AssistantCustomCall,
     AssistantMessage,
@@ -36,23 +49,10 @@ from structgen.server.prompts import (
     token_ids,
 )
 from structgen.server.reading import check_limits
-from structgen.server.replies import ReplyConstraint
-from structgen.server.rows import RowEnd, RowEvent
+from structgen.server.reply_shapes import ReplyConstraint
+from structgen.server.sequences import RowEnd, RowEvent
 from structgen.server.settings import ServingSettings
 from structgen.server.tool_formats import messages_for_template, messages_in_words
-from structgen.server.work import (
-    TokenTeller,
-    Work,
-    call_id,
-    choices_of,
-    end_of,
-    sampling_of,
-    stops_of,
-    thinking_tokens,
-    told_choice,
-    told_trace,
-    usage_of,
-)
 
 
 def chat_work(request: ChatRequest, tokenizer: Any, vocabulary: Vocabulary, settings: ServingSettings) -> Work:

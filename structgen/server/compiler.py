@@ -29,7 +29,7 @@ from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.core.workers import Limits, LostWorker, WorkerError
 from structgen.errors import ConstraintError, GrammarWarning, InternalError, StructgenError, TooComplexError
-from structgen.generation.decoding.closing import shortest_completion
+from structgen.generation.decoding.closing_budget import shortest_completion
 from structgen.server.async_compiler import kept_grammar
 from structgen.server.errors import RequestError, unavailable
 from structgen.server.sending import received, sent

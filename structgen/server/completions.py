@@ -9,11 +9,20 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.server.chat import one_constraint
 from structgen.server.errors import Place, RequestError
 from structgen.server.formats import grammar_constraint, structured_constraint
+from structgen.server.inference_request import (
+    TokenTeller,
+    Work,
+    choices_of,
+    end_of,
+    sampling_of,
+    stops_of,
+    token_text,
+    usage_of,
+)
 from structgen.server.openai_types import CompletionRequest
 from structgen.server.prompts import token_ids
-from structgen.server.rows import RowEnd, RowEvent, TokenChoice
+from structgen.server.sequences import RowEnd, RowEvent, TokenChoice
 from structgen.server.settings import ServingSettings
-from structgen.server.work import TokenTeller, Work, choices_of, end_of, sampling_of, stops_of, token_text, usage_of
 
 DEFAULT_TOKENS = 16
 """The budget where none is named, as OpenAI's API has it."""

@@ -26,13 +26,13 @@ from structgen.generation.scheduler.request import Handle
 from structgen.generation.scheduler.shares import Shares
 from structgen.progress import ProgressCallback, report_progress
 from structgen.server.async_compiler import AsyncCompiler, Compiling, PlainCompiling
+from structgen.server.coroutine_outputs import AsyncWriting
 from structgen.server.errors import RequestError, overloaded
 from structgen.server.fair_pool import FairPool, PooledWork, result_of
 from structgen.server.places import Holdings
-from structgen.server.rows import LocalModel, RowEvent, RowRequest, ServedModel
+from structgen.server.sequences import LocalModel, RowEvent, RowRequest, ServedModel
 from structgen.server.settings import ServingSettings
 from structgen.server.tokenizing import InTurn
-from structgen.server.writing import AsyncWriting
 
 _T = TypeVar("_T")
 LOG = logging.getLogger("structgen.server")

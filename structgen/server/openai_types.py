@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import pydantic
 from pydantic import BeforeValidator, Field
 
-from structgen.core.json_schema.forms import FormOption
+from structgen.core.json_schema.prompt_forms import FormOption
 
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]

@@ -10,10 +10,10 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from structgen.server.errors import RequestError, as_request_error
+from structgen.server.inference_request import Work
 from structgen.server.metrics import ServerMetrics
-from structgen.server.rows import RowEnd, RowEvent
+from structgen.server.sequences import RowEnd, RowEvent
 from structgen.server.tracing import RequestTrace
-from structgen.server.work import Work
 
 LOG = logging.getLogger("structgen.server")
 MAX_HEADER = 4_000  # characters of the header of warnings: servers and proxies take some 8,000 of all

@@ -12,6 +12,7 @@ from structgen.server.chat import arguments_of, one_constraint, reply_work
 from structgen.server.custom_tools import as_functions, choice_as_function
 from structgen.server.errors import RequestError
 from structgen.server.formats import PlacedConstraint, format_constraint, schema_constraint, structured_constraint
+from structgen.server.inference_request import TokenTeller, Work, call_id, end_of, new_id, thinking_tokens, told_choice
 from structgen.server.openai_types import CustomTool, FunctionTool, JsonSchemaFormat
 from structgen.server.outputs import CUSTOM_INPUT, OutputPart, OutputReader
 from structgen.server.responses_types import (
@@ -27,9 +28,8 @@ from structgen.server.responses_types import (
     ResponseJsonSchema,
     ResponseRequest,
 )
-from structgen.server.rows import RowEnd, RowEvent
+from structgen.server.sequences import RowEnd, RowEvent
 from structgen.server.settings import ServingSettings
-from structgen.server.work import TokenTeller, Work, call_id, end_of, new_id, thinking_tokens, told_choice
 
 LOGPROBS = "message.output_text.logprobs"
 

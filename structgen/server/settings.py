@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from structgen.core.json_schema.forms import FormOption, checked_form
+from structgen.core.json_schema.prompt_forms import FormOption, checked_form
 from structgen.core.tool_calls.formats import format_named
 from structgen.errors import OptionsError
 from structgen.generation.models.defaults import DRAWING, UNKNOWN_MODEL, ModelDefaults

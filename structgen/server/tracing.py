@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from structgen.server.rows import RowEnd
-from structgen.server.work import Work
+from structgen.server.inference_request import Work
+from structgen.server.sequences import RowEnd
 
 try:
     from opentelemetry import propagate, trace

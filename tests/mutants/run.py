@@ -1,6 +1,6 @@
 """Do the tests notice faults? Put some into the code, one at a time, and see which no test finds.
 
-    python -m tests.mutants.run structgen/core/engines/json/goals/liveness.py --sample 40 --seed 1
+    python -m tests.mutants.run structgen/core/engines/json/value_graph/liveness.py --sample 40 --seed 1
 
 Each fault (`operators`) is a process that runs the tests which `TESTS` names for the module, up to the first failure.
 Survivors are printed; those that no test can tell from the original stand in ``survivors.txt`` with the reason.
@@ -26,13 +26,13 @@ ROOT = Path(__file__).parents[2]
 ACCEPTED = Path(__file__).with_name("survivors.txt")
 # Tests that must kill the faults of a module: the longest prefix counts. Fast ones first: the first failure ends it.
 _JSON = "tests/core/engines/json"
-_SMALL = [f"{_JSON}/{name}.py" for name in ("goals/test_liveness", "test_witnesses", "test_brute_force")]
+_SMALL = [f"{_JSON}/{name}.py" for name in ("value_graph/test_liveness", "test_witnesses", "test_brute_force")]
 TESTS: dict[str, list[str]] = {
     "structgen/core/engines/json": [_JSON],
-    "structgen/core/engines/json/goals/liveness.py": _SMALL,
-    "structgen/core/engines/json/goals/key_classes.py": _SMALL,
-    "structgen/core/engines/json/goals/duties.py": _SMALL,
-    "structgen/core/engines/json/tables/arrays.py": [f"{_JSON}/goals/test_liveness.py", _JSON],
+    "structgen/core/engines/json/value_graph/liveness.py": _SMALL,
+    "structgen/core/engines/json/value_graph/key_classes.py": _SMALL,
+    "structgen/core/engines/json/value_graph/existentials.py": _SMALL,
+    "structgen/core/engines/json/tables/arrays.py": [f"{_JSON}/value_graph/test_liveness.py", _JSON],
     "structgen/core/engines/json/tables/verify.py": ["tests/core/kernels/checks", _JSON],
     "structgen/core/engines/json/numbers": [f"{_JSON}/numbers"],
     "structgen/core/json_schema": ["tests/core/json_schema", "tests/suite"],
@@ -112,7 +112,7 @@ def main() -> int:
     parser.add_argument(
         "paths",
         nargs="*",
-        default=["structgen/core/engines/json/goals/liveness.py", "structgen/core/engines/json/tables/arrays.py"],
+        default=["structgen/core/engines/json/value_graph/liveness.py", "structgen/core/engines/json/tables/arrays.py"],
     )
     parser.add_argument("--sample", type=int, default=40, help="faults a module (0: all)")
     parser.add_argument("--only", default="", help="faults whose name (path | function | change) holds this text")

@@ -14,10 +14,10 @@ from structgen.generation.models.defaults import ModelDefaults
 from structgen.server.chat import ChatWriter, chat_work
 from structgen.server.completions import CompletionWriter, completion_work
 from structgen.server.errors import RequestError
+from structgen.server.inference_request import Work
 from structgen.server.openai_types import ChatRequest, CompletionRequest
 from structgen.server.reading import read_request
 from structgen.server.settings import ServingSettings
-from structgen.server.work import Work
 from tests.server.tiny import VOCABULARY, ByteTokenizer, events_of, generator, merged
 
 SETTINGS = ServingSettings()

@@ -20,7 +20,7 @@ from structgen.generation.models.tiny import TinyModel, TinyRows
 from structgen.generation.sampling import SamplingParams
 from structgen.server.engine import AsyncEngine
 from structgen.server.errors import RequestError, as_request_error
-from structgen.server.rows import RowRequest
+from structgen.server.sequences import RowRequest
 from structgen.server.settings import ServingSettings
 from tests.fakes import FakeConstraint, NestedMatcher
 from tests.server.tiny import EOS, VOCABULARY, ByteTokenizer, SlowModel, generator

@@ -22,12 +22,12 @@ from structgen.core.constraints.cache import content_key
 from structgen.server.chat import ChatWriter, chat_work
 from structgen.server.completions import CompletionWriter, completion_work
 from structgen.server.errors import RequestError
+from structgen.server.inference_request import Work
 from structgen.server.openai_types import NEUTRAL, ChatRequest, CommonFields, CompletionRequest
 from structgen.server.reading import read_request
 from structgen.server.responses import ResponseWriter, response_work
 from structgen.server.responses_types import ResponseRequest
 from structgen.server.settings import ServingSettings
-from structgen.server.work import Work
 from tests.server.tiny import VOCABULARY, ByteTokenizer, events_of, merged
 
 TEMPLATE = "{{ messages }} {{ tools }} {{ reasoning_effort }} {{ mood }}"

@@ -16,9 +16,9 @@ pytest.importorskip("prometheus_client")
 import httpx2
 
 from structgen.generation.models.defaults import ModelDefaults
+from structgen.server.inference_request import sampling_of
 from structgen.server.openai_types import CompletionRequest
 from structgen.server.settings import ServingSettings
-from structgen.server.work import sampling_of
 from tests.server.tiny import EOS, VOCABULARY, generator
 from tests.server.tiny_server import serving
 

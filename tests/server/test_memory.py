@@ -15,7 +15,7 @@ import pytest
 
 import structgen
 from structgen.core.constraints.cache import COMPILED, content_key, joined
-from structgen.core.engines.json.masks.rows import MAX_POOL_BYTES
+from structgen.core.engines.json.masks.bitmask_rows import MAX_POOL_BYTES
 from structgen.server.compiler import CompileService, _begun
 from tests.server.tiny import VOCABULARY
 

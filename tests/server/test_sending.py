@@ -13,7 +13,7 @@ import pytest
 import structgen
 from structgen.core.constraints.cache import COMPILED
 from structgen.core.engines.bitmask import allocate_token_bitmask
-from structgen.core.engines.json.goals.shared import SHARED
+from structgen.core.engines.json.value_graph.shared import SHARED
 from structgen.core.vocabulary.special_tokens import SpecialToken
 from structgen.server.sending import received, sent
 from tests.server.tiny import VOCABULARY

@@ -14,7 +14,7 @@ from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
-from structgen.server.rows import RowEvent, RowRequest, RowWriter, WrittenSoFar
+from structgen.server.sequences import RowEvent, RowRequest, RowWriter, WrittenSoFar
 from tests.fakes import CharTokenizer, vocabulary
 
 VOCABULARY = vocabulary(b'{"', b'":', b"ab", b"12", eos=1)

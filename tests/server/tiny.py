@@ -10,7 +10,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import GenerationStats
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
-from structgen.server.rows import RowEnd, RowEvent, TokenChoice
+from structgen.server.sequences import RowEnd, RowEvent, TokenChoice
 
 EOS = 256
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=EOS)

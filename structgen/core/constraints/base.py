@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from typing_extensions import TypeVar
 
 from structgen.core.engines.protocols import Grammar
-from structgen.core.json_schema.forms import SchemaForm
+from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
 

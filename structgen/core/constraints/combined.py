@@ -17,7 +17,7 @@ from structgen.core.engines.composed.grammar import embed
 from structgen.core.engines.protocols import Grammar
 from structgen.core.engines.text_ends import text_ends
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule, Terminal
-from structgen.core.json_schema.forms import SchemaForm
+from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.regex.dfa import empty
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, GenerationError

@@ -20,7 +20,7 @@ from structgen.core.engines.composed.json_lines import check_lines
 from structgen.core.engines.composed.tag_dispatch import compile_rules
 from structgen.core.engines.composed.tags import FreeText, Mark, TagRules, Tags, pairs_of, tag_rules
 from structgen.core.engines.protocols import Grammar
-from structgen.core.json_schema.forms import SchemaForm
+from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.vocabulary.special_tokens import SpecialToken
 from structgen.core.vocabulary.vocabulary import TextVocabulary, Vocabulary
 from structgen.errors import ConstraintError, GenerationError

@@ -22,10 +22,10 @@ from structgen.core.constraints.combined import Combinable
 from structgen.core.constraints.sources import Source
 from structgen.core.constraints.text import choice, compiled_regex
 from structgen.core.json_prefix import loads_partial
-from structgen.core.json_schema.forms import SchemaForm, told
 from structgen.core.json_schema.loading import load_schema
 from structgen.core.json_schema.lowering import may_be_open, open_objects
 from structgen.core.json_schema.plain import plain_json
+from structgen.core.json_schema.prompt_forms import SchemaForm, told
 from structgen.core.json_schema.report import Report
 from structgen.core.json_text import loads_exact
 from structgen.core.vocabulary.vocabulary import Vocabulary

@@ -11,7 +11,7 @@ from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.json import as_constraint
 from structgen.core.constraints.parts import BYTES
 from structgen.core.constraints.sources import Source, Texts
-from structgen.core.json_schema.forms import SchemaForm
+from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.tool_calls.grammar import START, GrammarBuilder
 from structgen.core.tool_calls.patterns import Gap, Marker

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.checks import refuse
-from structgen.core.json_schema.closing import Closing
+from structgen.core.json_schema.closed_members import Closing
 from structgen.core.json_schema.dialects import BY_NAME, WORDS, Dialect
 from structgen.core.json_schema.explained import Parts
 from structgen.core.json_schema.formula.language import (
@@ -168,7 +168,7 @@ def _scope(resource: Resource, dynamic: dict[str, Target], closes: bool) -> Hash
 class Context:
     """What a keyword function may ask: its dialect and options, and to lower a subschema or follow a reference.
 
-    ``closes``: whether schemas of values are closed (see `structgen.core.json_schema.closing`).
+    ``closes``: whether schemas of values are closed (see `structgen.core.json_schema.closed_members`).
     """
 
     __slots__ = (

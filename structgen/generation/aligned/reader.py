@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from structgen.errors import GenerationError
 from structgen.generation.models.language_model import prepare_for_trees, reads_visible
-from structgen.generation.models.ragged_reader import Part, RaggedReader
+from structgen.generation.models.model_runner import Part, RaggedReader
 from structgen.generation.sampling import to_numpy
 
 Logits = npt.NDArray[np.floating[Any]]

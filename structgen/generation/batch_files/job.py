@@ -14,7 +14,7 @@ from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.errors import StructgenError
 from structgen.generation.batch import Outcome, beginning
-from structgen.generation.batch_files.rows import PromptRow, RowId
+from structgen.generation.batch_files.lines import PromptRow, RowId
 from structgen.generation.generator import Generator
 
 WINDOW = 32  # rows that are looked at ahead, so that those with a common beginning can be written together; lines wait

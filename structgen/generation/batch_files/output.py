@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from structgen.errors import InputFileError
-from structgen.generation.batch_files.rows import MAX_LINE, RowId
+from structgen.generation.batch_files.lines import MAX_LINE, RowId
 
 BEGINNING = re.compile(rb'\s*\{\s*"(?:id|key|value|text|error|finish_reason|tokens)"\s*:')
 """How the lines of a batch begin, those that went through a tool that writes JSON its own way included."""

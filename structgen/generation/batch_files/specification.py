@@ -12,8 +12,8 @@ from structgen.core.constraints.base import Constraint, instruction_of
 from structgen.core.constraints.json import json_schema
 from structgen.core.constraints.text import LarkConstraint, choice, gbnf, regex
 from structgen.core.engines.protocols import Grammar
-from structgen.core.json_schema.forms import SchemaForm
 from structgen.core.json_schema.loading import load_schema
+from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.options import JsonOptions
 

@@ -20,7 +20,7 @@ from structgen.core.engines.protocols import Matcher
 from structgen.core.vocabulary.special_tokens import STAND_IN_BYTES
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
-from structgen.generation.decoding.closing import Closer, Speller, closing_tokens, shortest_completion
+from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens, shortest_completion
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
 from structgen.generation.sampling import (

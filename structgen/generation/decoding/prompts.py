@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from structgen.core.constraints.base import Constraint, instruction_of
-from structgen.core.json_schema.forms import FORMS, SchemaForm, checked_form
+from structgen.core.json_schema.prompt_forms import FORMS, SchemaForm, checked_form
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, OptionsError
 from structgen.generation.decoding.refusals import Refusal

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.generation.models.prefixes import common
+from structgen.generation.models.prefix_cache import common
 
 LEAST = 16  # tokens that a text and what was read must have in common at their start
 

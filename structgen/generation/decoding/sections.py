@@ -6,7 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.generation.decoding.closing import Speller, closing_tokens
+from structgen.generation.decoding.closing_budget import Speller, closing_tokens
 
 CUT = 4
 """More bytes than a cut character may lack, so that its rest takes fewer tokens (of a byte)."""

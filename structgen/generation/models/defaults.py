@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from structgen.core.json_schema.forms import SchemaForm
+from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.errors import ModelError
 
 SMALL = 1_000_000_000  # parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from structgen.generation.models.ragged_reader import Part, Reading
+from structgen.generation.models.model_runner import Part, Reading
 from structgen.generation.models.transformers_model import TransformersModel
 
 TOLERANCE = 1e-3
@@ -31,8 +31,8 @@ class PackedModel:
     max_rows = None
 
     def __init__(self, target: TransformersModel, prefix_bytes: int = 0) -> None:
+        from structgen.generation.models.kv_cache import RowStore
         from structgen.generation.models.ragged_attention import register
-        from structgen.generation.models.row_store import RowStore
 
         register()
         self._target = target

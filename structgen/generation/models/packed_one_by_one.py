@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from structgen.errors import ModelError
+from structgen.generation.models.model_runner import NO_DRAFTS, Part, Reading
 from structgen.generation.models.packed_model import PackedModel
-from structgen.generation.models.ragged_reader import NO_DRAFTS, Part, Reading
 
 
 class PackedOneByOne(PackedModel):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structgen.generation.models.language_model import LanguageModel, reads_asynchronously, reads_visible
-from structgen.generation.models.ragged_reader import Part, Reading
+from structgen.generation.models.model_runner import Part, Reading
 
 
 class _Group:

@@ -15,7 +15,7 @@ import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from structgen.errors import ModelError
-from structgen.generation.models.row_store import RowStore
+from structgen.generation.models.kv_cache import RowStore
 from structgen.generation.models.trees import tree_attention
 
 NAME = "structgen"

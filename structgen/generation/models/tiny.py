@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.generation.models.prefixes import common
-from structgen.generation.models.ragged_reader import Part, Reading
+from structgen.generation.models.model_runner import Part, Reading
+from structgen.generation.models.prefix_cache import common
 from structgen.generation.models.trees import forward_tree
 
 

@@ -6,8 +6,8 @@ float64: the definition of what every sampler does.
 
 from structgen.generation.sampling.draws import FirstDraw, draw, sample
 from structgen.generation.sampling.filters import LogProbs, deviation, filtered_probs
+from structgen.generation.sampling.logits_row import Ids, allowed_token_ids, masked_log_probs, to_numpy
 from structgen.generation.sampling.params import SamplingParams
-from structgen.generation.sampling.rows import Ids, allowed_token_ids, masked_log_probs, to_numpy
 from structgen.generation.sampling.sampler import Choices, DrawRequest, TokenSampler
 
 __all__ = [

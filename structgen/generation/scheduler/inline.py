@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from structgen.errors import GenerationError
-from structgen.generation.models.ragged_reader import RaggedReader
+from structgen.generation.models.model_runner import RaggedReader
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Event, Handle, Request, State
 from structgen.generation.scheduler.scheduler import Scheduler

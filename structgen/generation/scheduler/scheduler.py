@@ -20,10 +20,10 @@ from functools import partial
 
 from structgen.errors import CancelledError, GenerationError, QueueError
 from structgen.generation.decoding.choosing import OnError, guarded
-from structgen.generation.decoding.closing import MAX_TOKEN_BYTES
+from structgen.generation.decoding.closing_budget import MAX_TOKEN_BYTES
 from structgen.generation.decoding.output import Output
-from structgen.generation.models.prefixes import common
-from structgen.generation.models.ragged_reader import RaggedReader
+from structgen.generation.models.model_runner import RaggedReader
+from structgen.generation.models.prefix_cache import common
 from structgen.generation.models.threads import turn_of
 from structgen.generation.scheduler.budget import SchedulerLimits, StepCost
 from structgen.generation.scheduler.drafting import Drafting

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from structgen.generation.decoding.choosing import guarded
 from structgen.generation.decoding.output import Output
-from structgen.generation.models.ragged_reader import Part, RaggedReader, Reading
+from structgen.generation.models.model_runner import Part, RaggedReader, Reading
 from structgen.generation.scheduler.request import Handle, State
 from structgen.generation.speculative.tree import DraftTree
 from structgen.generation.speculative.verification import Walk, verify

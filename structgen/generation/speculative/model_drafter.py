@@ -15,7 +15,7 @@ import numpy as np
 from structgen.errors import ModelError
 from structgen.generation.decoding.output import Output
 from structgen.generation.models.language_model import LanguageModel
-from structgen.generation.models.prefixes import common
+from structgen.generation.models.prefix_cache import common
 from structgen.generation.sampling import (
     Ids,
     LogProbs,

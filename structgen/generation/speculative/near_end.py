@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from structgen.generation.decoding.closing import Speller, closing_tokens, shortest_completion
+from structgen.generation.decoding.closing_budget import Speller, closing_tokens, shortest_completion
 from structgen.generation.decoding.output import Output
 from structgen.generation.speculative.drafter import Proposal, Source
 from structgen.generation.speculative.tree import Node

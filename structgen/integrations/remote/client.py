@@ -15,9 +15,9 @@ from structgen.core.constraints.json import as_constraint
 from structgen.core.constraints.sources import Source, Texts
 from structgen.errors import IntegrationError, RemoteServerError
 from structgen.generation.decoding.prompts import Prompt, telling
-from structgen.integrations.remote.asking import Asking, usage_of
-from structgen.integrations.remote.forms import ServerKnowledge
+from structgen.integrations.remote.request_formats import ServerKnowledge
 from structgen.integrations.remote.results import RemoteEvent, RemoteResult
+from structgen.integrations.remote.retry_policy import Asking, usage_of
 from structgen.options import check_count
 
 if TYPE_CHECKING:

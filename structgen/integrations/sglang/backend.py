@@ -21,7 +21,7 @@ from sglang.srt.runtime_context import get_serving
 from sglang.srt.utils import is_pin_memory_available
 
 from structgen.core.engines.bitmask import apply_token_bitmask_inplace
-from structgen.core.engines.drafts import find_jump_forward_string
+from structgen.core.engines.draft_masks import find_jump_forward_string
 from structgen.errors import IntegrationError, StructgenError
 from structgen.integrations.engine_matcher import RequestMatcher, fill_rows
 from structgen.integrations.engine_requests import engine_constraint, engine_vocabulary

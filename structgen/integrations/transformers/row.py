@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.errors import IncompleteOutputError
-from structgen.generation.decoding.closing import Closer, Speller, closing_tokens
+from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens
 
 
 class ConstrainedRow:

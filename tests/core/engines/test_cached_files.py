@@ -15,9 +15,9 @@ import pytest
 import structgen
 from structgen import Vocabulary
 from structgen.core.engines.bitmask import allocate_token_bitmask
-from structgen.core.engines.cfg import lexicon
+from structgen.core.engines.cfg import token_index
 from structgen.core.engines.json import compiled
-from structgen.core.engines.json.masks import rows
+from structgen.core.engines.json.masks import bitmask_rows
 from structgen.core.vocabulary import store
 
 KINDS = {"trie", "lexicon", "rows", "slices", "goals"}
@@ -77,10 +77,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget() -> None:
     """What this process keeps of vocabularies."""
-    lexicon.lexicon.cache_clear()
-    rows._CURRENT.clear()
-    rows._LEFT.clear()
-    rows._lexicon.cache_clear()
+    token_index.lexicon.cache_clear()
+    bitmask_rows._CURRENT.clear()
+    bitmask_rows._LEFT.clear()
+    bitmask_rows._lexicon.cache_clear()
 
 
 def bytes_damaged(whole: bytes, random: Random) -> bytes:

@@ -8,8 +8,8 @@ import numpy as np
 
 from structgen.core.engines.cfg.analysis import analyse
 from structgen.core.engines.cfg.compiled import compile_grammar
-from structgen.core.engines.cfg.lexicon import lexicon
 from structgen.core.engines.cfg.machine import CfgAutomata
+from structgen.core.engines.cfg.token_index import lexicon
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.core.kernels.cfg import machine as k
 from structgen.core.regex.pattern import full_match_dfa

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from structgen.generation.decoding.output import Output
-from structgen.generation.models.readers import ragged_reader
+from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.scheduler.inline import write
 from structgen.generation.scheduler.request import Request
 from structgen.generation.speculative.speculator import Speculator

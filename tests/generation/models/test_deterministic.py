@@ -18,8 +18,8 @@ from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import prompt_token_ids
 from structgen.generation.models.llamacpp.files import PACKAGES
 from structgen.generation.models.llamacpp.model import load_gguf
-from structgen.generation.models.ragged_reader import Part
-from structgen.generation.models.readers import ragged_reader
+from structgen.generation.models.model_runner import Part
+from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams, to_numpy
 from structgen.generation.scheduler.budget import SchedulerLimits

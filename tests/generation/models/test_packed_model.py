@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from structgen.generation.models.model_runner import Part
 from structgen.generation.models.packed_model import PackedModel, why_not_packed
-from structgen.generation.models.ragged_reader import Part
 from structgen.generation.models.transformers_model import TransformersModel
 
 torch = pytest.importorskip("torch", reason="torch is not installed")

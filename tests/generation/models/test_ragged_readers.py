@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from structgen.generation.models.model_runner import Part
 from structgen.generation.models.padded_rows import PaddedRows
-from structgen.generation.models.ragged_reader import Part
-from structgen.generation.models.readers import ragged_reader
+from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.models.tiny import TinyModel, TinyRows
 
 

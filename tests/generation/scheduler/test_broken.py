@@ -68,7 +68,7 @@ def test_positions_by_column_are_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_stale_keep_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of the tokens that were read stay instead of those that were accepted."""
-    from structgen.generation.models.row_store import RowStore
+    from structgen.generation.models.kv_cache import RowStore
 
     right = RowStore.keep
 

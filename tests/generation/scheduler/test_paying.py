@@ -12,7 +12,7 @@ import pytest
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
 from structgen.generation.models.llamacpp.model import LlamaCppModel
-from structgen.generation.models.ragged_reader import Part, Reading
+from structgen.generation.models.model_runner import Part, Reading
 from structgen.generation.models.tiny import TinyModel, TinyRows
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits

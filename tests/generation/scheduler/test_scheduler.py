@@ -12,7 +12,7 @@ import pytest
 from structgen.errors import CancelledError, GenerationError, IncompleteOutputError, QueueError
 from structgen.generation.decoding.output import Output
 from structgen.generation.models.padded_rows import PaddedRows
-from structgen.generation.models.readers import ragged_reader
+from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.models.tiny import TinyModel, TinyRows
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits

@@ -19,8 +19,8 @@ from structgen.generation.sampling import SamplingParams
 from structgen.generation.speculative.acceptance import Acceptance, Calibration
 from structgen.generation.speculative.copying import CopyDrafter
 from structgen.generation.speculative.datastore import Datastore, RetrievalDrafter
+from structgen.generation.speculative.draft_options import AUTO, MAKERS, NAMES
 from structgen.generation.speculative.drafter import Proposal
-from structgen.generation.speculative.drafts import AUTO, MAKERS, NAMES
 from structgen.generation.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.generation.speculative.length import Fixed
 from structgen.generation.speculative.merge import grow

@@ -9,9 +9,9 @@ from structgen.core.engines.byte_sets import EVERY_BYTE
 from structgen.core.engines.cfg.analysis import analyse
 from structgen.core.engines.cfg.completion import CfgCompletions
 from structgen.core.engines.cfg.last_bytes import last_bytes_of
-from structgen.core.engines.cfg.lexicon import lexicon
 from structgen.core.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.core.engines.cfg.matcher import CfgMatcher
+from structgen.core.engines.cfg.token_index import lexicon
 from structgen.core.engines.protocols import Grammar
 from structgen.core.engines.shared_machine import SharedMachine
 from structgen.core.grammars.normal_form import ContextFreeGrammar

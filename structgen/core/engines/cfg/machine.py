@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.cfg.analysis import CfgTables
-from structgen.core.engines.cfg.lexicon import CfgLexicon
+from structgen.core.engines.cfg.token_index import CfgLexicon
 from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.kernels.cfg import machine as k
 from structgen.core.kernels.heaps import Heap

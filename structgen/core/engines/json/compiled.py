@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structgen.core.engines.byte_sets import EVERY_BYTE, byte_set
-from structgen.core.engines.json.completion.closing import JsonCompletions
+from structgen.core.engines.json.completion.completions import JsonCompletions
 from structgen.core.engines.json.completion.lengths import Lengths
-from structgen.core.engines.json.goals import stored
-from structgen.core.engines.json.goals.budget import schema_too_complex
-from structgen.core.engines.json.goals.graph import GoalGraph
-from structgen.core.engines.json.goals.liveness import live_goals, reachable
-from structgen.core.engines.json.goals.needed_bytes import NeededBytes
-from structgen.core.engines.json.goals.node import GoalNode
-from structgen.core.engines.json.goals.sizes import goal_bytes, pooled_bytes
-from structgen.core.engines.json.masks.rows import mask_rows
+from structgen.core.engines.json.masks.bitmask_rows import mask_rows
 from structgen.core.engines.json.matcher import JsonMatcher
 from structgen.core.engines.json.tables.arrays import write_tables
 from structgen.core.engines.json.tables.verify import verify_tables
+from structgen.core.engines.json.value_graph import disk_cache
+from structgen.core.engines.json.value_graph.budget import schema_too_complex
+from structgen.core.engines.json.value_graph.graph import GoalGraph
+from structgen.core.engines.json.value_graph.liveness import live_goals, reachable
+from structgen.core.engines.json.value_graph.memory_estimates import goal_bytes, pooled_bytes
+from structgen.core.engines.json.value_graph.needed_bytes import NeededBytes
+from structgen.core.engines.json.value_graph.node import GoalNode
 from structgen.core.json_prefix import loads_partial
 from structgen.core.json_schema.formula.language import Formula
 from structgen.core.json_schema.lowering import Lowered, lower
@@ -112,7 +112,7 @@ class JsonGrammar:
         """
         lowered = self._lowered
         about = (lowered.schema, lowered.options, lowered.registry, lowered.misspelt)
-        return _received, (about, stored.encode(self._root, self._ignored), self.vocabulary)
+        return _received, (about, disk_cache.encode(self._root, self._ignored), self.vocabulary)
 
     def matcher(self) -> JsonMatcher:
         """See `Grammar.matcher`. O(1)."""
@@ -243,8 +243,8 @@ def keeps_goals() -> bool:
 def _kept(schema: Any, options: JsonOptions, vocabulary: Vocabulary) -> JsonGrammar:
     """The grammar from goals in the cache folder; they are put there if they are missing and took long."""
     schema = plain_json(schema)
-    key = stored.key_of(schema, options)
-    found = stored.load(key)
+    key = disk_cache.key_of(schema, options)
+    found = disk_cache.load(key)
     if found is not None:
         root, ignored = found
         return _grammar(Unlowered(schema, options), ignored, root, vocabulary)
@@ -252,7 +252,7 @@ def _kept(schema: Any, options: JsonOptions, vocabulary: Vocabulary) -> JsonGram
     lowered = lower(schema, options)
     grammar = grammar_of(lowered, lowered.root, vocabulary)
     if time.perf_counter() - began > KEPT_SECONDS and not lowered.misspelt:
-        stored.save(key, (grammar._root, grammar._ignored))
+        disk_cache.save(key, (grammar._root, grammar._ignored))
     return grammar
 
 
@@ -274,9 +274,9 @@ def _grammar(
     return JsonGrammar(lowered, ignored, root, vocabulary)
 
 
-def _received(about: tuple[Any, ...], goals: stored.Arrays, vocabulary: Vocabulary) -> JsonGrammar:
+def _received(about: tuple[Any, ...], goals: disk_cache.Arrays, vocabulary: Vocabulary) -> JsonGrammar:
     """See `JsonGrammar.__reduce__`. It was checked before it was sent."""
-    root, ignored = stored.decode(goals)
+    root, ignored = disk_cache.decode(goals)
     return JsonGrammar(Unlowered(*about), ignored, root, vocabulary)
 
 

@@ -13,10 +13,10 @@ from functools import reduce
 from typing import Any
 
 from structgen.core.engines.json.compiled import JsonGrammar, grammar_of, restated
-from structgen.core.engines.json.goals.graph import GoalGraph
-from structgen.core.engines.json.goals.liveness import array_live, is_live, object_live
-from structgen.core.engines.json.goals.node import GoalNode
-from structgen.core.engines.json.goals.specs import EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.core.engines.json.value_graph.graph import GoalGraph
+from structgen.core.engines.json.value_graph.liveness import array_live, is_live, object_live
+from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.specs import EnumSpec, KeyClasses, ObjectSpec, StringSpec
 from structgen.core.json_schema.formula.language import Formula, Type, and_
 from structgen.core.json_schema.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.core.json_schema.lowering import Lowered, lower

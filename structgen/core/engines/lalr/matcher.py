@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structgen.core.engines.lalr.moving import moved_states
+from structgen.core.engines.lalr.state_migration import moved_states
 from structgen.core.engines.protocols import TOO_LONG
 from structgen.core.engines.state_matcher import StateMatcher
 from structgen.core.kernels.lalr import machine as k

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from structgen.core.engines.lalr.lexemes import Lexemes
+from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.tables import DEDENT, INDENT
 
 if TYPE_CHECKING:

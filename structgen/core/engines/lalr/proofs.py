@@ -15,7 +15,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.lalr.lexemes import Lexemes
+from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, LalrTables
 from structgen.core.kernels.lalr import machine as k
 

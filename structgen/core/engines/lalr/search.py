@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from structgen.core.engines.lalr.lexemes import Lexemes
+from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.plans import FAR, Plans
 from structgen.core.engines.lalr.ways import Ways
 from structgen.core.kernels.lalr import machine as k

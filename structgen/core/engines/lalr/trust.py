@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from structgen.core.engines.lalr.lexemes import Lexemes
+from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.tables import DEDENT, INDENT, LalrTables
 
 

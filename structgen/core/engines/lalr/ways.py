@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from structgen.core.engines.lalr.lexemes import Lexemes
+from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.plans import Plans
 from structgen.core.kernels.lalr import machine as k
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from structgen.core.engines.lalr.descent import Descent
-from structgen.core.engines.lalr.lexemes import IGNORED, Lexemes
+from structgen.core.engines.lalr.lexer_simulation import IGNORED, Lexemes
 from structgen.core.engines.lalr.plans import Plans
 from structgen.core.engines.lalr.search import EXHAUSTED, Search
 from structgen.core.engines.lalr.ways import END, Way, Ways

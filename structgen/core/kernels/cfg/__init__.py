@@ -21,7 +21,7 @@ one). An item ``suffix << 28 | k`` waits for a suffix and then returns to contin
 - *Configuration* (CONFIG): a sorted set of threads ``row << 28 | lexer state``.
 
 A continuation and a configuration hold the bytes of a shortest text to the end, once that was asked
-(`structgen.core.kernels.cfg.rests`).
+(`structgen.core.kernels.cfg.completion_lengths`).
 
 Markers are items of the empty suffix: ``END_ITEM`` (the text may end) and ``OPEN_ITEM`` (below this the context was cut
 off, anything may follow). Cutting (`core.kernels.cfg.cuts`) keeps no or one level of continuations, so that masks

@@ -2,9 +2,9 @@
 
 from structgen.core.kernels.cfg.buffers import intern, push, sort_unique
 from structgen.core.kernels.cfg.continuations import push_item
+from structgen.core.kernels.cfg.item_sets import goto, row_of, union
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import any_lex, step
-from structgen.core.kernels.cfg.rows import goto, row_of, union
 from structgen.core.kernels.cfg.tables import (
     class_of,
     count_at,

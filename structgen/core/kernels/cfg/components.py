@@ -2,8 +2,8 @@
 
 from structgen.core.kernels.cfg.buffers import intern, push, sort_unique
 from structgen.core.kernels.cfg.continuations import plain_continuation, predict, push_item
-from structgen.core.kernels.cfg.groups import make_group, member_of, reusable_group
 from structgen.core.kernels.cfg.layout import *
+from structgen.core.kernels.cfg.scc_continuations import make_group, member_of, reusable_group
 from structgen.core.kernels.cfg.tables import (
     a_at,
     c_at,

@@ -3,11 +3,11 @@
 from structgen.core.kernels.cfg.advance import accept, advance, after_terminal, ends_of, initial
 from structgen.core.kernels.cfg.automata import read_automata
 from structgen.core.kernels.cfg.buffers import intern, push
+from structgen.core.kernels.cfg.completion_lengths import bound_of
+from structgen.core.kernels.cfg.item_sets import goto
 from structgen.core.kernels.cfg.kinds import kind_of, kinds_below
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.masks import fill, next_bytes
-from structgen.core.kernels.cfg.rests import bound_of
-from structgen.core.kernels.cfg.rows import goto
 from structgen.core.kernels.interning import lacks_room, rehash, word
 from structgen.core.kernels.jit import entry, internal
 from structgen.core.kernels.memory import word as word_at

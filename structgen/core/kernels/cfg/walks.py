@@ -1,9 +1,9 @@
 """Walks over tries of tokens."""
 
 from structgen.core.kernels.cfg.buffers import allocate_mask, push
+from structgen.core.kernels.cfg.item_sets import goto
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import loops, step
-from structgen.core.kernels.cfg.rows import goto
 from structgen.core.kernels.cfg.tables import (
     count_at,
     deferred_at,

@@ -1,11 +1,11 @@
 """Containers: whether they may close, and what their next item may be."""
 
 from structgen.core.kernels.jit import internal
+from structgen.core.kernels.json.existentials import duties
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.items import is_pair
 from structgen.core.kernels.json.keys import count_missing
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.obligations import duties
 from structgen.core.kernels.json.tables import grammar, reg
 
 

@@ -7,7 +7,6 @@ from structgen.core.kernels.json.items import is_distinct, is_fresh
 from structgen.core.kernels.json.keys import count_missing
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible
-from structgen.core.kernels.json.rivals import all_listed, is_listable, is_unrivalled, rivals
 from structgen.core.kernels.json.strings import narrow
 from structgen.core.kernels.json.structure import literal_byte, plain_step
 from structgen.core.kernels.json.tables import (
@@ -25,6 +24,7 @@ from structgen.core.kernels.json.tables import (
     set_written,
     symbols,
 )
+from structgen.core.kernels.json.unique_items_candidates import all_listed, is_listable, is_unrivalled, rivals
 from structgen.core.kernels.memory import size
 
 MAX_PROBES = 1 << 18  # steps of one search

@@ -2,11 +2,11 @@
 
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.escapes import escape_alive, hex_step, low_hex_step, simple_escape
+from structgen.core.kernels.json.existentials import declared_alive, other_alive
 from structgen.core.kernels.json.frames import add_hash, depth, load, new_frame
 from structgen.core.kernels.json.items import is_fresh
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible, others_admissible
-from structgen.core.kernels.json.obligations import declared_alive, other_alive
 from structgen.core.kernels.json.strings import feed, is_duplicate, replay
 from structgen.core.kernels.json.tables import flags, grammar, payload, reg, scratch, set_reg, set_scratch
 

@@ -145,7 +145,7 @@ L_TEXT, L_UNIVERSAL, L_WIDTH, L_WRITTEN, L_ALIKE, LIMITS = range(6)
 
 SEARCH_STATES, SEARCH_SLOTS = 512, 1024  # room of a search over states, and of their places by hash behind it
 
-# --- memory of masks (`structgen.core.kernels.json.recall`), int64: a header, slots, and a ring of entries ---
+# --- memory of masks (`structgen.core.kernels.json.mask_cache`), int64: a header, slots, and a ring of entries ---
 # The gap of the ring, from M_HEAD to M_TAIL, goes round; entries end before M_LAST.
 M_LOCK, M_HEAD, M_TAIL, M_LAST, M_SLOTS = 0, 1, 2, 3, 8
 SLOTS = 1 << 15  # each the place of an entry, 0, or below 0: look at one more container

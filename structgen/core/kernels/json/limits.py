@@ -11,7 +11,7 @@ from structgen.core.kernels.json.emit import and_row, emit_subtree, ready, row_a
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import undeclared_count
-from structgen.core.kernels.json.safety import add_state, begin_states
+from structgen.core.kernels.json.string_slices import add_state, begin_states
 from structgen.core.kernels.json.strings import feed_string, hash_byte, string_alive, unused_word
 from structgen.core.kernels.json.tables import (
     class_of,

@@ -37,7 +37,7 @@ def steps(m: int, jobs: int, first: int, last: int) -> int:
 
 
 def fill_row(m: int, state: int, place: int, number: bool, out: int) -> int:
-    """The row of a pool state, see `structgen.core.kernels.json.rows.fill_row`."""
+    """The row of a pool state, see `structgen.core.kernels.json.bitmask_rows.fill_row`."""
     return run(m, FILL_DIGITS if number else FILL_ROW, state, place, out)
 
 

@@ -9,9 +9,8 @@ from structgen.core.kernels.json.ends import key_done, value_done
 from structgen.core.kernels.json.frames import depth, load, new_frame
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.limits import FULL_WALK, cut, cut_key
+from structgen.core.kernels.json.mask_cache import keep, recall
 from structgen.core.kernels.json.plans import among_distinct, endless_here, key_plan, may_repeat, string_plan
-from structgen.core.kernels.json.recall import keep, recall
-from structgen.core.kernels.json.rivals import is_only_rivalled, unrivalled
 from structgen.core.kernels.json.strings import replay
 from structgen.core.kernels.json.tables import (
     end_token,
@@ -31,6 +30,7 @@ from structgen.core.kernels.json.tables import (
     thread_to_regs,
     trie_field,
 )
+from structgen.core.kernels.json.unique_items_candidates import is_only_rivalled, unrivalled
 from structgen.core.kernels.json.walks import along_rivals, declared_keys, exact, set_group, walk
 from structgen.core.kernels.memory import address, clear_words, or_words, size
 

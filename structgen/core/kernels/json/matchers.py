@@ -5,10 +5,10 @@ behind the present one, so that one rolled back to is still there.
 """
 
 from structgen.core.kernels.jit import internal
+from structgen.core.kernels.json.configurations import advance, settle
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.masks import fill
 from structgen.core.kernels.json.tables import data, grammar, offset, reg, result, set_reg, set_written
-from structgen.core.kernels.json.threads import advance, settle
 from structgen.core.kernels.memory import set_word, size, within, word
 
 

@@ -1,6 +1,7 @@
 """Objects: which keys may still come."""
 
 from structgen.core.kernels.jit import internal
+from structgen.core.kernels.json.existentials import entry_alive, others_alive
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.keys import (
     behind,
@@ -12,7 +13,6 @@ from structgen.core.kernels.json.keys import (
     seen,
 )
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.obligations import entry_alive, others_alive
 from structgen.core.kernels.json.tables import grammar, words_left
 
 

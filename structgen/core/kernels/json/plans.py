@@ -3,15 +3,15 @@
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.distinct import endless_frame, values_here
 from structgen.core.kernels.json.escapes import table_inside_sequence
+from structgen.core.kernels.json.existentials import all_classes_alive
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.items import is_distinct
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.limits import words_last
 from structgen.core.kernels.json.objects import others_admissible
-from structgen.core.kernels.json.obligations import all_classes_alive
-from structgen.core.kernels.json.rivals import may_repeat_from
 from structgen.core.kernels.json.strings import replay
 from structgen.core.kernels.json.tables import count_of, flags, grammar, limit, reg
+from structgen.core.kernels.json.unique_items_candidates import may_repeat_from
 
 
 @internal

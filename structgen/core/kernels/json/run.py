@@ -1,10 +1,10 @@
 """The entry of the JSON machine's kernel: one, so that all is optimised and linked once."""
 
 from structgen.core.kernels.jit import entry
+from structgen.core.kernels.json.bitmask_rows import fill_row
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.masks import accepting, next_bytes
 from structgen.core.kernels.json.matchers import enter, is_stale, mask, read, step, steps
-from structgen.core.kernels.json.rows import fill_row
 
 
 def _make(stamp):

@@ -1,10 +1,10 @@
 """The decoded bytes of strings and keys, as they are read."""
 
 from structgen.core.kernels.jit import internal
+from structgen.core.kernels.json.existentials import class_alive, live_words
 from structgen.core.kernels.json.frames import load, lookup
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import any_admissible, others_admissible, undeclared_count
-from structgen.core.kernels.json.obligations import class_alive, live_words
 from structgen.core.kernels.json.tables import (
     flags,
     grammar,

@@ -13,7 +13,6 @@ from structgen.core.kernels.json.following import (
 )
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.rivals import rivals
 from structgen.core.kernels.json.strings import hash_byte, is_duplicate
 from structgen.core.kernels.json.tables import (
     class_of,
@@ -32,6 +31,7 @@ from structgen.core.kernels.json.tables import (
     stack,
     token_byte,
 )
+from structgen.core.kernels.json.unique_items_candidates import rivals
 from structgen.core.kernels.memory import size
 
 

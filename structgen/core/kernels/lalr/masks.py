@@ -4,10 +4,10 @@ from structgen.core.kernels.bits import lowest_bit, set_bit, set_bits
 from structgen.core.kernels.interning import allocate, half, lacks_room, set_half, set_word, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.lalr.advance import byte_step, character_after, result_of
-from structgen.core.kernels.lalr.cuts import cut_config
 from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.lexer import step
 from structgen.core.kernels.lalr.liveness import config_ends, is_alive, live_state
+from structgen.core.kernels.lalr.stack_truncation import cut_config
 from structgen.core.kernels.lalr.tables import (
     eos_at,
     inside_at,

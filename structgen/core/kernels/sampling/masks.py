@@ -5,7 +5,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import mask_word, set_word, word_array
 from structgen.core.kernels.sampling.lanes import forbid, forbid_one
 from structgen.core.kernels.sampling.layout import *
-from structgen.core.kernels.sampling.rows import width_of
+from structgen.core.kernels.sampling.logits_rows import width_of
 
 ALL = 0xFFFFFFFF
 FEW_FORBIDDEN = 4  # tokens of a word up to which each is written by itself: the others need not be read

@@ -2,8 +2,8 @@
 
 from structgen.core.kernels.jit import entry
 from structgen.core.kernels.sampling.layout import *
+from structgen.core.kernels.sampling.logits_rows import draw, gather
 from structgen.core.kernels.sampling.masks import apply, few
-from structgen.core.kernels.sampling.rows import draw, gather
 
 
 def _make(stamp):

@@ -1,6 +1,6 @@
 """Array code about characters: their kinds, and what tokens and the nodes of tries hold.
 
-Kinds of characters let masks treat whole subtrees of tokens at once (`stay` in `structgen.core.kernels.json.rows`).
+Kinds of characters let masks treat whole subtrees of tokens at once (`stay` in `kernels.json.bitmask_rows`).
 The plain-Python oracles are in tests/core/kernels/tokens/test_characters.py.
 """
 

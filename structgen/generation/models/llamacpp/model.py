@@ -16,10 +16,10 @@ from structgen.errors import ModelError
 from structgen.generation.models.llamacpp import binding
 from structgen.generation.models.llamacpp.binding import ModelFile
 from structgen.generation.models.llamacpp.files import open_file
-from structgen.generation.models.llamacpp.rows import NO_TREES, LlamaCppRows
+from structgen.generation.models.llamacpp.sequences import NO_TREES, LlamaCppRows
 from structgen.generation.models.llamacpp.threads import TimedContext
 from structgen.generation.models.llamacpp.tokenizer import GgufTokenizer
-from structgen.generation.models.ragged_reader import NO_DRAFTS, Part
+from structgen.generation.models.model_runner import NO_DRAFTS, Part
 
 CACHE_BYTES = 1 << 30  # of keys and values, where nothing else is asked for
 CONTEXTS = 2  # whole contexts that there is room for, within that

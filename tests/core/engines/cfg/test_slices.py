@@ -11,7 +11,7 @@ import pytest
 
 from structgen.core.engines.bit_rows import packed, unpacked
 from structgen.core.engines.cfg import compiled, slices
-from structgen.core.engines.cfg.lexicon import CfgLexicon, lexicon
+from structgen.core.engines.cfg.token_index import CfgLexicon, lexicon
 from structgen.core.engines.laws import check_state
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.core.kernels.cfg import machine as k

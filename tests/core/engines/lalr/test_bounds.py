@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from structgen.core.engines.lalr.compiled import LalrGrammar, compile_contextual
-from structgen.core.engines.lalr.lexemes import Lexemes
+from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.matcher import LalrMatcher
 from structgen.core.kernels.heaps import Heap
 from structgen.core.vocabulary.vocabulary import Vocabulary

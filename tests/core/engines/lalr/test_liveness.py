@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from structgen.core.engines.lalr.compiled import compile_contextual
-from structgen.core.engines.lalr.lexemes import IGNORED, UNSURE, Lexemes
+from structgen.core.engines.lalr.lexer_simulation import IGNORED, UNSURE, Lexemes
 from structgen.core.engines.lalr.tables import LalrTables, read_tables
 from structgen.core.engines.lalr.trust import with_trust
 from structgen.core.vocabulary.vocabulary import Vocabulary

@@ -23,7 +23,7 @@ from structgen.generation.scheduler.request import Handle, Request, State
 from tests.generation.decoding.plain_loop import decode
 from tests.generation.models.llamacpp.conftest import Loaded
 from tests.generation.models.llamacpp.gguf_files import write_mamba
-from tests.generation.models.llamacpp.test_rows import SAME
+from tests.generation.models.llamacpp.test_sequences import SAME
 
 PERSON = {
     "type": "object",

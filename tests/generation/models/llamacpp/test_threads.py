@@ -14,7 +14,7 @@ import pytest
 
 from structgen.generation.models.llamacpp.model import load_gguf
 from structgen.generation.models.llamacpp.threads import MOST, ThreadChoice, TimedContext
-from structgen.generation.models.ragged_reader import Part
+from structgen.generation.models.model_runner import Part
 
 QUIET_SMALL = {1: 12.8, 2: 10.5}  # ms: SmolLM2-135M, two cores
 BUSY_SMALL = {1: 13.9, 2: 40.0}

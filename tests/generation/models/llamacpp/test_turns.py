@@ -88,8 +88,8 @@ def test_a_fork_says_that_threads_are_gone(tiny_file: Path, package: str, used: 
 TORCH_FORK = """
 import os, signal, sys, torch
 from structgen import ModelError
-from structgen.generation.models.readers import ragged_reader
-from structgen.generation.models.ragged_reader import Part
+from structgen.generation.models.runner_factory import ragged_reader
+from structgen.generation.models.model_runner import Part
 from structgen.generation.models.transformers_model import TransformersModel
 from tests.generation.models.llamacpp.gguf_files import as_transformers
 torch.set_num_threads(int(sys.argv[1]))

@@ -25,12 +25,19 @@ from structgen.core.engines.json.completion.cheapest_words import (
     shortest_of_length,
     spelled,
 )
-from structgen.core.engines.json.completion.forms import EnumForm, Member, ObjectForm, Open, ValuePlan, bits_of
+from structgen.core.engines.json.completion.completion_tables import (
+    EnumForm,
+    Member,
+    ObjectForm,
+    Open,
+    ValuePlan,
+    bits_of,
+)
 from structgen.core.engines.json.completion.object_plans import MAX_PARTS, Costs, ObjectPlans
-from structgen.core.engines.json.goals.liveness import array_live, is_live, object_live
-from structgen.core.engines.json.goals.node import GoalNode
-from structgen.core.engines.json.goals.number_values import value_texts
-from structgen.core.engines.json.goals.specs import (
+from structgen.core.engines.json.value_graph.liveness import array_live, is_live, object_live
+from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.number_values import value_texts
+from structgen.core.engines.json.value_graph.specs import (
     ArraySpec,
     CountedSpec,
     EnumSpec,

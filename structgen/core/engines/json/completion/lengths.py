@@ -13,12 +13,12 @@ from array import array
 
 from structgen.core.engines.json.completion.cheapest_values import MAX_BYTES, Values
 from structgen.core.engines.json.completion.cheapest_words import code_points, spelled
-from structgen.core.engines.json.completion.forms import EnumForm, ObjectForm
-from structgen.core.engines.json.completion.kept import keep
+from structgen.core.engines.json.completion.completion_tables import EnumForm, ObjectForm
+from structgen.core.engines.json.completion.memo import keep
 from structgen.core.engines.json.completion.object_lengths import ObjectLengths
-from structgen.core.engines.json.completion.rests import LITERALS, Counted, Index
-from structgen.core.engines.json.goals.node import GoalNode
-from structgen.core.engines.json.goals.specs import ArraySpec, StringSpec
+from structgen.core.engines.json.completion.remaining_text import LITERALS, Counted, Index
+from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.specs import ArraySpec, StringSpec
 from structgen.core.engines.protocols import TOO_LONG
 from structgen.core.kernels.json import layout
 from structgen.errors import CompletionTooLongError

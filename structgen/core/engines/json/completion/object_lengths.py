@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.completion.cheapest_words import NEVER, spelled
-from structgen.core.engines.json.completion.forms import ObjectForm, Open, bits_of, key_hash
-from structgen.core.engines.json.completion.kept import keep
-from structgen.core.engines.json.completion.rests import hashes_below
-from structgen.core.engines.json.goals.node import GoalNode
+from structgen.core.engines.json.completion.completion_tables import ObjectForm, Open, bits_of, key_hash
+from structgen.core.engines.json.completion.memo import keep
+from structgen.core.engines.json.completion.remaining_text import hashes_below
+from structgen.core.engines.json.value_graph.node import GoalNode
 from structgen.core.engines.protocols import TOO_LONG
 from structgen.core.kernels.json import layout
 

@@ -8,9 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.json.completion.cheapest_words import NEVER, Words, any_text, spelled
-from structgen.core.engines.json.completion.forms import Member, ObjectForm, Open, ValuePlan, bits_of, key_hash
-from structgen.core.engines.json.goals.node import GoalNode
-from structgen.core.engines.json.goals.specs import Choice
+from structgen.core.engines.json.completion.completion_tables import (
+    Member,
+    ObjectForm,
+    Open,
+    ValuePlan,
+    bits_of,
+    key_hash,
+)
+from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.specs import Choice
 from structgen.core.regex.labelled import every_text
 
 Costs = Callable[[GoalNode], int]

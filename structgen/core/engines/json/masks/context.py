@@ -12,7 +12,7 @@ import numpy.typing as npt
 from structgen.core.kernels.json import layout
 
 if TYPE_CHECKING:
-    from structgen.core.engines.json.masks.rows import MaskRows
+    from structgen.core.engines.json.masks.bitmask_rows import MaskRows
     from structgen.core.engines.json.tables.arrays import JsonTables
 
 FIRST_THREADS = 256  # room for configurations; there are at most `layout.MAX_THREADS`

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.bit_rows import packed, unpacked
-from structgen.core.engines.json.masks.lexicon import Int32, JsonLexicon
+from structgen.core.engines.json.masks.token_index import Int32, JsonLexicon
 from structgen.core.kernels.json import layout
 from structgen.core.kernels.objects import sources_hash
 from structgen.core.kernels.tokens import calls as t

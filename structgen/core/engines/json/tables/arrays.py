@@ -14,13 +14,20 @@ from struct import pack
 
 import numpy as np
 
-from structgen.core.engines.json.goals.cardinality import count_values, endless_nodes, endless_states
-from structgen.core.engines.json.goals.key_classes import settle
-from structgen.core.engines.json.goals.liveness import children, is_live, live_goals, longest
-from structgen.core.engines.json.goals.node import GoalNode
-from structgen.core.engines.json.goals.shared import SHARED
-from structgen.core.engines.json.goals.specs import ArraySpec, Choice, CountedSpec, EnumSpec, ObjectSpec, StringSpec
 from structgen.core.engines.json.tables.pool import AutomatonPool, class_words
+from structgen.core.engines.json.value_graph.cardinality import count_values, endless_nodes, endless_states
+from structgen.core.engines.json.value_graph.key_classes import settle
+from structgen.core.engines.json.value_graph.liveness import children, is_live, live_goals, longest
+from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.shared import SHARED
+from structgen.core.engines.json.value_graph.specs import (
+    ArraySpec,
+    Choice,
+    CountedSpec,
+    EnumSpec,
+    ObjectSpec,
+    StringSpec,
+)
 from structgen.core.json_schema.formula.language import INT, MAX_COUNT, Mult, Type, and_
 from structgen.core.json_schema.formula.values import NUMBER
 from structgen.core.kernels.json import layout

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.json.goals.number_values import symbols, value_counts
-from structgen.core.engines.json.goals.specs import Undeclared
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton
+from structgen.core.engines.json.value_graph.number_values import symbols, value_counts
+from structgen.core.engines.json.value_graph.specs import Undeclared
 from structgen.core.engines.pages import zero_pages
 from structgen.core.kernels.checks import calls as checks
 from structgen.core.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS

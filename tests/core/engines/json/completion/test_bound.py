@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from structgen.core.engines.json.compiled import JsonGrammar, compile_json_schema
-from structgen.core.engines.json.completion import kept
+from structgen.core.engines.json.completion import memo
 from structgen.core.engines.json.matcher import JsonMatcher
 from structgen.core.engines.protocols import TOO_LONG
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -279,7 +279,7 @@ def test_the_end() -> None:
 
 
 def test_what_is_kept_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MAX_KEPT", 8)
+    monkeypatch.setattr(memo, "MAX_KEPT", 8)
     grammar = compile_json_schema(PLAIN["map"], BYTES, JsonOptions(key_order="any"))
     for seed in range(6):
         assert check_walk(grammar, random.Random(seed), 60, False)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from structgen.core.engines.json.masks import fixed_rows, rows
-from structgen.core.engines.json.masks.lexicon import build_lexicon
-from structgen.core.engines.json.masks.rows import MaskRows
+from structgen.core.engines.json.masks import bitmask_rows, fixed_rows
+from structgen.core.engines.json.masks.bitmask_rows import MaskRows
+from structgen.core.engines.json.masks.token_index import build_lexicon
 from structgen.core.kernels.json import layout
 from structgen.core.vocabulary import store
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -60,7 +60,7 @@ def test_rows_that_follow_others_begin_as_these_did(folder: Path, monkeypatch: p
     made = MaskRows(LEXICON)
     before, size = content(made), made.count
     made.compute(made.pool.universal, layout.ESCAPE)
-    monkeypatch.setattr(rows, "load_fixed_rows", None)
+    monkeypatch.setattr(bitmask_rows, "load_fixed_rows", None)
     following = MaskRows(LEXICON, made)
     assert content(following) == before
     following.compute(following.pool.universal, layout.ESCAPE)

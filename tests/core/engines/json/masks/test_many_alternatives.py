@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from structgen import JsonOptions, Vocabulary, compile_json_schema
 from structgen.core.engines.json.compiled import JsonGrammar
-from tests.core.engines.json.goals.test_cases import UNIONS, union
+from tests.core.engines.json.value_graph.test_discriminators import UNIONS, union
 
 BYTES = Vocabulary([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256], special_token_ids=[256])
 EXACT = JsonOptions.exact()

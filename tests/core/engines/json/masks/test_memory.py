@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import structgen
 from structgen.core.engines.json.compiled import JsonGrammar, compile_json_schema
-from structgen.core.engines.json.masks import rows
+from structgen.core.engines.json.masks import bitmask_rows
 from structgen.core.engines.json.matcher import JsonMatcher
 from structgen.core.kernels.json import layout
 from structgen.errors import SchemaTooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
@@ -169,7 +169,7 @@ def test_what_depends_on_the_text_is_not_kept() -> None:
 
 def small_memory(monkeypatch: pytest.MonkeyPatch, words: int, name: bytes) -> structgen.Vocabulary:
     """A vocabulary, used by nothing else, whose memory has so many words for masks."""
-    monkeypatch.setattr(rows, "MEMORY_BYTES", 8 * (layout.M_RING + words))
+    monkeypatch.setattr(bitmask_rows, "MEMORY_BYTES", 8 * (layout.M_RING + words))
     return structgen.Vocabulary([*TOKENS, *LONG, name, None], eos_token_ids=[len(TOKENS) + len(LONG) + 1])
 
 

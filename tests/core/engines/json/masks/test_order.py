@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structgen.core.engines.json.masks.lexicon import JsonLexicon, build_lexicon
+from structgen.core.engines.json.masks.token_index import JsonLexicon, build_lexicon
 from structgen.core.kernels.json import layout
 from structgen.core.vocabulary.vocabulary import Vocabulary
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from structgen.core.engines.bit_rows import unpacked
-from structgen.core.engines.json.masks.lexicon import build_lexicon
-from structgen.core.engines.json.masks.rows import MaskRows
+from structgen.core.engines.json.masks.bitmask_rows import MaskRows
+from structgen.core.engines.json.masks.token_index import build_lexicon
 from structgen.core.kernels.json import layout
 from structgen.core.regex.dfa import Dfa
 from structgen.core.regex.formats import format_dfa

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from structgen.core.engines.json.masks.lexicon import build_lexicon
+from structgen.core.engines.json.masks.token_index import build_lexicon
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton, NumberSpec
 from structgen.core.engines.json.tables.pool import AutomatonPool
 from structgen.core.kernels.json.layout import ACCEPTING, LAZY

@@ -1,0 +1,340 @@
+"""Conjunctions of literals of one type as specs: what the machine enforces without a choice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
+
+from structgen.core.engines.json.numbers.automaton import automaton
+from structgen.core.engines.json.numbers.spec import NumberSpec, Spelling, prime_to_ten
+from structgen.core.engines.json.value_graph.counted import CountedArrays, CountedPlan, counters
+from structgen.core.engines.json.value_graph.key_classes import ObjectBuilder
+from structgen.core.engines.json.value_graph.key_terms import encodable
+from structgen.core.engines.json.value_graph.memory_estimates import GOAL_BYTES, scalar_bytes
+from structgen.core.engines.json.value_graph.normal_form import Conjunction
+from structgen.core.engines.json.value_graph.specs import (
+    ArraySpec,
+    CountedSpec,
+    EnumSpec,
+    NumberChoice,
+    ObjectSpec,
+    StringSpec,
+)
+from structgen.core.json_schema.formula.evaluate import evaluate
+from structgen.core.json_schema.formula.language import (
+    FALSE,
+    MAX_COUNT,
+    TRUE,
+    UNIQ,
+    All,
+    Enum,
+    Format,
+    Formula,
+    Ge,
+    Gt,
+    Idx,
+    Int,
+    Items,
+    Keys,
+    Len,
+    Mult,
+    Not,
+    Or,
+    Order,
+    Pat,
+    Uniq,
+    and_,
+    not_,
+    unordered,
+)
+from structgen.core.regex.dfa import Dfa, accepts, complement, difference, from_strings, intersect, universal
+from structgen.core.regex.formats import excluded_dfa, format_dfa
+from structgen.core.regex.lengths import distances
+from structgen.core.regex.pattern import pattern_dfa
+from structgen.errors import SchemaTooComplexError
+
+if TYPE_CHECKING:
+    from structgen.core.engines.json.value_graph.graph import GoalGraph
+    from structgen.core.engines.json.value_graph.node import GoalNode
+
+MAX_KNOWN, MAX_KNOWN_BYTES = 2_000, 16 << 20
+_UNKNOWN = object()
+
+
+class KnownSpecs(dict[Hashable, Any]):
+    """Specs of scalars, which depend on nothing but their literals and options, so that all schemas share them.
+
+    All are forgotten, and with them the formulas that only they hold, when there are `MAX_KNOWN`, or when they take
+    `MAX_KNOWN_BYTES`.
+    """
+
+    memory_bytes = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counted: set[int] = set()  # automata of these, by id
+
+    def remember(self, key: Hashable, spec: Any) -> Any:
+        """The spec, which is kept."""
+        if len(self) >= MAX_KNOWN or self.memory_bytes > MAX_KNOWN_BYTES:
+            self.clear()
+            self._counted.clear()
+            self.memory_bytes = 0
+        self.memory_bytes += GOAL_BYTES + scalar_bytes(spec, self._counted)
+        self[key] = spec
+        return spec
+
+
+_known_numbers, _known_strings = KnownSpecs(), KnownSpecs()
+
+# A tuple longer than this is a mistake or an attack; each position is a table entry.
+MAX_PREFIX = 100_000
+
+# What automata cost: of a conjunction of numbers, of one of strings, and of a state of it.
+NUMBER_STEPS, AUTOMATON_STEPS, STATE_STEPS = 500, 500, 40
+
+
+# A number is read modulo its steps without their factors 2 and 5. Powers of ten, however large, cost nothing.
+MAX_STEP_BITS = 1_024
+
+
+def split(literal: Formula) -> tuple[Formula, bool]:
+    """The atom of a literal, and whether it is positive."""
+    return (literal.arg, False) if isinstance(literal, Not) else (literal, True)
+
+
+class Conjunctions:
+    """Builds specs for the goals of one graph. Each method returns None where nothing satisfies the conjunction."""
+
+    def __init__(self, graph: GoalGraph) -> None:
+        self._graph = graph
+        self._options = graph.options
+        form = graph.normal_form
+        self._counted = CountedArrays(graph.node, form.possible, graph.options.max_automaton_states, graph.budget)
+
+    # --- numbers ---
+    def number(self, literals: Conjunction) -> NumberChoice | None:
+        """The automaton of the numbers that satisfy all ``literals``."""
+        key = (literals, self._options.number_spellings, self._options.max_number_length)
+        known = _known_numbers.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
+            self._graph.budget.spend(NUMBER_STEPS)
+            known = _known_numbers.remember(key, self._number(literals))
+        return cast("NumberChoice | None", known)
+
+    def _number(self, literals: Conjunction) -> NumberChoice | None:
+        least: tuple[Fraction, bool] | None = None  # bound, exclusive
+        most: tuple[Fraction, bool] | None = None
+        multiples: set[Fraction] = set()
+        non_multiples: set[Fraction] = set()
+        excluded: set[Fraction] = set()
+        values: frozenset[Fraction] | None = None
+        spelling: Spelling = self._options.number_spellings
+        for literal in literals:
+            atom, positive = split(literal)
+            if isinstance(atom, Mult):
+                (multiples if positive else non_multiples).add(atom.q)
+            elif isinstance(atom, Int) and spelling == "plain":  # then the value tells
+                (multiples if positive else non_multiples).add(Fraction(1))
+            elif isinstance(atom, Int):
+                spelling = "integer" if positive else "marked"
+            elif isinstance(atom, (Ge, Gt)) and positive:
+                bound = (atom.x, isinstance(atom, Gt))
+                least = bound if least is None else max(least, bound)
+            elif isinstance(atom, (Ge, Gt)):
+                bound = (atom.x, isinstance(atom, Ge))
+                most = bound if most is None else min(most, bound, key=lambda b: (b[0], not b[1]))
+            elif isinstance(atom, Enum):
+                numbers = frozenset(Fraction(value) for value in atom.values)
+                if not positive:
+                    excluded |= numbers
+                else:
+                    values = numbers if values is None else values & numbers
+        _check_steps(multiples | non_multiples)
+        spec = NumberSpec(
+            minimum=least[0] if least else None,
+            exclusive_minimum=least is not None and least[1],
+            maximum=most[0] if most else None,
+            exclusive_maximum=most is not None and most[1],
+            multiples=frozenset(multiples),
+            non_multiples=frozenset(non_multiples),
+            excluded=frozenset(excluded),
+            values=values,
+            spelling=spelling,
+        )
+        limit = self._options.max_number_length
+        limited = spec.with_ends() if limit == "auto" else replace(spec, max_length=limit)
+        found = automaton(limited)
+        return None if found.is_empty else NumberChoice(found, limit == "auto" and limited is not spec)
+
+    # --- strings ---
+    def string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
+        """Either the strings themselves, or an automaton with length bounds."""
+        key = (literals, self._options.max_string_length, self._options.max_automaton_states)
+        known = _known_strings.get(key, _UNKNOWN)
+        if known is _UNKNOWN:
+            known = _known_strings.remember(key, self._string(literals))
+        return cast("EnumSpec | StringSpec | None", known)
+
+    def _string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
+        limit = self._options.max_string_length
+        if limit is not None and limit > MAX_COUNT:
+            limit = None
+        enums = [literal for literal in literals if isinstance(literal, Enum)]
+        if enums:
+            others = [literal for literal in literals if literal is not enums[0]]
+            if limit is not None:
+                others.append(not_(Len(limit + 1)))
+            values = tuple([value for value in enums[0].values if encodable(value)])
+            if others:
+                values = tuple(
+                    [value for value in values if not any(_may_be_of_format(literal, value) for literal in others)]
+                )
+                rest, refs = and_(*others), self._graph.lowered.refs
+                values = tuple([value for value in values if evaluate(rest, value, refs)])
+            return EnumSpec(values) if values else None
+        least, most = 0, limit
+        dfa: Dfa | None = None
+        for literal in literals:
+            atom, positive = split(literal)
+            if isinstance(atom, Len):
+                if positive:
+                    least = max(least, atom.n)
+                else:
+                    most = atom.n - 1 if most is None else min(most, atom.n - 1)
+            else:
+                found = self.string_dfa(atom, positive)
+                if found is not None:
+                    self._graph.budget.spend(AUTOMATON_STEPS + STATE_STEPS * len(found.accepting))
+                    with self._graph.placed(atom):
+                        dfa = found if dfa is None else intersect(dfa, found, self._options.max_automaton_states)
+        if most is not None and most < least:
+            return None
+        if dfa is None or dfa.digest == universal().digest:
+            return StringSpec(None, least, most, None)
+        if dfa.is_empty:
+            return None
+        if least == 0 and most is None:
+            return StringSpec(dfa, 0, None, None)
+        lengths = distances(dfa)
+        return StringSpec(dfa, least, most, lengths) if lengths.alive(0, least, most) else None
+
+    def string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
+        """The automaton of a string atom or of its negation; None: any string."""
+        with self._graph.placed(atom):
+            return self._string_dfa(atom, positive)
+
+    def _string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
+        limit = self._options.max_automaton_states
+        if isinstance(atom, Pat):
+            dfa = pattern_dfa(atom.regex, max_states=limit)
+        elif isinstance(atom, Format):
+            return format_dfa(atom.name, atom.dialect) if positive else excluded_dfa(atom.name, atom.dialect)
+        elif isinstance(atom, Len):
+            dfa = pattern_dfa(f"^[^]{{{atom.n},}}$", max_states=limit)
+        else:
+            assert isinstance(atom, Enum)
+            words = from_strings([value for value in atom.values if isinstance(value, str)], limit)
+            return words if positive else difference(universal(), words, limit)
+        return dfa if positive else complement(dfa, limit)
+
+    # --- arrays ---
+    def array(self, literals: Conjunction) -> ArraySpec | CountedSpec | None:
+        """Item nodes by position, and the number of items; an automaton where items are counted by what they are."""
+        if len(literals) == 1 and literals[0].__class__ is Idx:
+            (whole,) = cast("tuple[Idx]", literals)
+            if whole.lo == 0 and whole.hi is None:  # most arrays say no more than this
+                return ArraySpec([], self._graph.node(whole.value), 0, None)
+        least, most = 0, None
+        ranges: list[tuple[int, int | None, Formula]] = []
+        distinct: bool | None = None
+        counted = counters(literals)
+        for literal in literals:
+            atom, positive = split(literal)
+            if isinstance(atom, Items) and atom.value is TRUE:
+                if positive:
+                    least = max(least, atom.n)
+                else:
+                    most = atom.n - 1 if most is None else min(most, atom.n - 1)
+            elif isinstance(atom, Idx) and positive:
+                ranges.append((atom.lo, atom.hi, atom.value))
+            elif isinstance(atom, Uniq):
+                distinct = positive
+        if distinct is False:
+            least = max(least, 2)
+            if counted or most is not None or any(lo or hi is not None for lo, hi, _ in ranges):
+                self._graph.unsupported(not_(UNIQ), "the negation of uniqueItems beside limits on the items")
+                distinct = None
+        if most is not None and most < least:
+            return None
+        if distinct and most is not None and most < 2:
+            distinct = None
+        if counted:
+            return self._counted.build(CountedPlan(ranges, counted, least, most, bool(distinct)))
+        prefix, rest = self._items(ranges)
+        return ArraySpec(prefix, rest, least, most, distinct)
+
+    def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[GoalNode], GoalNode]:
+        """Nodes of the items before the last boundary, one each, and of all later items."""
+        node = self._graph.node
+        if all(lo == 0 and hi is None for lo, hi, _ in ranges):
+            return [], node(and_(*[value for _, _, value in ranges]))
+        end = max(max(lo, hi or 0) for lo, hi, _ in ranges)
+        if end > MAX_PREFIX:
+            self._graph.unsupported(and_(*[value for *_, value in ranges]), f"a tuple of more than {MAX_PREFIX} items")
+        single: dict[int, list[Formula]] = {}  # by place: a tuple has a range for each of its items
+        for lo, hi, value in ranges:
+            if hi == lo + 1:
+                single.setdefault(lo, []).append(value)
+        wide = [(lo, hi, value) for lo, hi, value in ranges if hi != lo + 1]
+        self._graph.budget.spend(end * (1 + len(wide)))
+        prefix = []
+        for place in range(end):
+            values = [value for lo, hi, value in wide if lo <= place and (hi is None or place < hi)]
+            prefix.append(node(and_(*values, *single.get(place, ()))))
+        return prefix, node(and_(*[value for _, hi, value in ranges if hi is None]))
+
+    # --- objects ---
+    def object(self, literals: Conjunction) -> ObjectSpec | None:
+        """Nodes by key, and which keys must be there."""
+        builder = ObjectBuilder(self._graph, self)
+        for literal in literals:
+            if literal.__class__ is All:
+                builder.members(literal)
+                continue
+            atom, positive = split(literal)
+            if isinstance(atom, Keys):
+                builder.count(atom.n, positive)
+            elif isinstance(atom, Or):
+                builder.depend(atom)
+            elif isinstance(atom, Order):
+                builder.order(atom.names)
+            elif isinstance(atom, All) and isinstance(atom.keys, Enum) and atom.value is FALSE:
+                builder.require(str(atom.keys.values[0]))
+            else:
+                assert isinstance(atom, All)
+                builder.oblige(atom.keys, not_(unordered(atom.value)))
+        return builder.build()
+
+
+def _may_be_of_format(literal: Formula, value: Any) -> bool:
+    """Whether a value that must not be of a format may be of it, where the format is enforced more narrowly."""
+    atom, positive = split(literal)
+    if positive or not isinstance(atom, Format) or not isinstance(value, str):
+        return False
+    excluded = excluded_dfa(atom.name, atom.dialect)
+    return excluded is not None and not accepts(excluded, value)
+
+
+def _check_steps(steps: set[Fraction]) -> None:
+    """Refuse steps with which every digit of a number would cost too much arithmetic."""
+    odd = math.lcm(*(prime_to_ten(step.numerator) for step in steps))
+    if odd.bit_length() > MAX_STEP_BITS:
+        raise SchemaTooComplexError(
+            f"the steps of multipleOf have a common multiple of more than {MAX_STEP_BITS} bits without factors 2 and 5",
+            keyword="multipleOf",
+            limit=MAX_STEP_BITS,
+        )

@@ -1,0 +1,300 @@
+"""Objects: which value node each key has, declared or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from structgen.core.engines.json.value_graph.existentials import MAX_DUTIES, choices
+from structgen.core.engines.json.value_graph.key_terms import encodable, named, string_atoms, truth
+from structgen.core.engines.json.value_graph.normal_form import dependency
+from structgen.core.engines.json.value_graph.specs import Choice, KeyClasses, ObjectSpec, Undeclared
+from structgen.core.json_schema.budget import StepBudget
+from structgen.core.json_schema.formula.evaluate import evaluate
+from structgen.core.json_schema.formula.language import FALSE, TRUE, All, Enum, Formula, MemberRecord, Not, Or, and_
+from structgen.core.json_schema.formula.values import STRING
+from structgen.core.regex.labelled import MANY_WORDS, LabelledDfa, classes_of, every_text, side_by_side
+from structgen.errors import SchemaTooComplexError
+
+if TYPE_CHECKING:
+    from structgen.core.engines.json.value_graph.conjunctions import Conjunctions
+    from structgen.core.engines.json.value_graph.graph import GoalGraph
+    from structgen.core.engines.json.value_graph.node import GoalNode
+
+# A class of undeclared keys with at most this many words is spelled out as declared keys.
+MAX_SPELLED_OUT = 64
+NOTHING: frozenset[str] = frozenset()
+RULE_STEPS = 3  # what asking whether a class has a key costs
+STATE_STEPS = 2  # what a state of a product costs, for each factor
+MAX_KEY_PATTERNS = 60  # `product` labels states with 64 bits
+
+
+class ObjectBuilder:
+    """Collects the literals of one object and builds its spec."""
+
+    def __init__(self, graph: GoalGraph, conjunctions: Conjunctions) -> None:
+        self._graph = graph
+        self._conjunctions = conjunctions
+        self._members: dict[str, Formula] = {}  # by key named alone
+        self._rules: list[tuple[Formula, Formula]] = []  # (class, formula) of the others
+        self._order: dict[str, None] = {}
+        self._required: dict[str, None] = {}
+        self._dependents: dict[str, set[str]] = {}
+        self._duties: list[tuple[Formula, Formula]] = []  # (class, what the value of some key in it satisfies)
+        self._least = 0
+        self._most: int | None = None
+
+    def count(self, n: int, positive: bool) -> None:
+        """At least ``n`` members, or (negated) fewer."""
+        if positive:
+            self._least = max(self._least, n)
+        else:
+            self._most = n - 1 if self._most is None else min(self._most, n - 1)
+
+    def depend(self, clause: Or) -> None:
+        """A key whose presence requires others."""
+        found = dependency(clause)
+        assert found is not None
+        self._dependents.setdefault(found[0], set()).update(found[1])
+
+    def order(self, names: Iterable[str]) -> None:
+        """The declared order of keys; of several, the first that names a key decides."""
+        self._order.update(dict.fromkeys(names))
+
+    def require(self, name: str) -> None:
+        """A key that must be present."""
+        self._required[name] = None
+
+    def oblige(self, keys: Formula, value: Formula) -> None:
+        """Some member whose key is in a class must have a value that satisfies ``value``."""
+        self._duties.append((keys, value))
+
+    def members(self, atom: All) -> None:
+        """A condition on the values of a class of keys."""
+        keys, value, members = atom.keys, atom.value, self._members
+        if keys.__class__ is not Enum:
+            self._rules.append((keys, value))
+            return
+        for name in keys.values:
+            if name.__class__ is str:
+                known = members.get(name)
+                members[name] = value if known is None else and_(known, value)
+
+    def build(self) -> ObjectSpec | None:
+        """The spec, or None if too few keys are allowed on its face."""
+        if self._most is not None and self._most < self._least:
+            return None
+        node, value = self._graph.node, self._value
+        keys = {name: node(value(name)) for name in self._names()}
+        others, bits = self._others(keys)
+        required = set(self._required)
+        dependents: dict[str, set[str]] = {}
+        if self._dependents:
+            dependents = closure(self._dependents, self._graph.budget)
+            for name in self._required:
+                required |= dependents.get(name, set())
+            if self._most is not None and self._least > 1:
+                self._graph.unsupported(TRUE, "dependentRequired together with minProperties and maxProperties")
+        spec = ObjectSpec(keys, required, dependents, self._least, self._most, others)
+        if self._duties:
+            self._oblige(spec, bits)
+        return spec
+
+    def _oblige(self, spec: ObjectSpec, bits: list[int]) -> None:
+        """Add the obligations; ``bits``: those that each class of undeclared keys may meet."""
+        if len(self._duties) > MAX_DUTIES:
+            raise SchemaTooComplexError(
+                f"an object has {len(self._duties)} conditions that some member must meet, more than {MAX_DUTIES}",
+                limit=MAX_DUTIES,
+            )
+        if spec.most is not None and spec.dependents:
+            what = "a condition that some member must meet, beside maxProperties and dependentRequired"
+            self._graph.unsupported(TRUE, what)
+        spec.duties = len(self._duties)
+        for name, node in spec.keys.items():
+            allowed = sum(1 << i for i, (keys, _) in enumerate(self._duties) if self._holds(keys, name))
+            spec.choices[name] = self._choices(node, allowed)
+        nodes: list[GoalNode] = []
+        if isinstance(spec.others, KeyClasses):
+            nodes = spec.others.nodes
+        elif spec.others is not None:
+            nodes = [spec.others]
+        spec.other_choices = [self._choices(node, allowed) for node, allowed in zip(nodes, bits, strict=True)]
+
+    def _choices(self, node: GoalNode, allowed: int) -> list[Choice]:
+        """The ways in which a member with values ``node`` can meet some of the obligations ``allowed``."""
+        conditions = [(1 << i, value) for i, (_, value) in enumerate(self._duties) if allowed >> i & 1]
+        return choices(node.formula, conditions, self._graph.node, self._graph.normal_form.possible)
+
+    def _names(self) -> dict[str, None]:
+        """Every key that is named anywhere, in declared order."""
+        names: dict[str, Any] = {**self._order, **self._members, **self._required}
+        for name, needed in self._dependents.items():
+            names[name] = None
+            names.update(dict.fromkeys(sorted(needed)))
+        for keys, _ in (*self._rules, *self._duties):
+            names.update(dict.fromkeys(named(keys)))
+        return names
+
+    def _value(self, name: str) -> Formula:
+        """What a named key's value satisfies: what names the key says, and the rules whose class it is in."""
+        if not encodable(name):
+            return FALSE
+        found = self._members.get(name, TRUE)
+        self._graph.budget.spend(RULE_STEPS * len(self._rules))
+        for keys, value in self._rules:
+            if self._holds(keys, name):
+                found = and_(found, value)
+        return found
+
+    def _holds(self, keys: Formula, name: str) -> bool:
+        if keys.__class__ is Not and keys.arg.__class__ is Enum:
+            return name not in keys.arg.members
+        return evaluate(keys, name, self._graph.lowered.refs)
+
+    def _others(self, keys: dict[str, GoalNode]) -> tuple[GoalNode | KeyClasses | None, list[int]]:
+        """The node, or classes of nodes, of the keys that are not in ``keys``, and the obligations of each class."""
+        if not self._rules and not self._duties:
+            return self._graph.node(TRUE), []
+        atoms: dict[Formula, None] = {}
+        for rule, _ in (*self._rules, *self._duties):
+            if not (isinstance(rule, Not) and isinstance(rule.arg, Enum)):
+                atoms.update(dict.fromkeys(string_atoms(self._string(rule))))
+        if not atoms:
+            value, bits = self._of_class({})
+            return (None, []) if value is FALSE else (self._graph.node(value), [bits])
+        return self._classes(list(atoms), keys)
+
+    def _of_class(self, facts: dict[Formula, bool]) -> tuple[Formula, int]:
+        """What undeclared keys with these facts about them have as values, and the obligations they may meet."""
+        value = and_(*[value for rule, value in self._rules if truth(self._string(rule), facts)])
+        return value, sum(1 << i for i, (rule, _) in enumerate(self._duties) if truth(self._string(rule), facts))
+
+    def _string(self, rule: Formula) -> Formula:
+        """What a rule's class says of keys, which are strings."""
+        if isinstance(rule, Not) and isinstance(rule.arg, Enum):
+            return rule
+        return self._graph.normal_form.restrict(rule, STRING)
+
+    def _classes(self, atoms: list[Formula], keys: dict[str, GoalNode]) -> tuple[KeyClasses | None, list[int]]:
+        """Classes by which of ``atoms`` a key satisfies, as one automaton."""
+        limit = self._graph.options.max_automaton_states
+        dfas = [self._conjunctions.string_dfa(atom, True) for atom in atoms]
+        present = tuple([dfa for dfa in dfas if dfa is not None])
+        if len(present) > MAX_KEY_PATTERNS:
+            raise SchemaTooComplexError(
+                f"an object has {len(present)} patterns for keys, more than {MAX_KEY_PATTERNS}", limit=MAX_KEY_PATTERNS
+            )
+        with self._graph.placed(atoms[0] if atoms else TRUE):
+            sides = side_by_side(present, limit)
+        self._graph.budget.spend(STATE_STEPS * len(sides.bits) * len(present))
+        places = [i for i, dfa in enumerate(dfas) if dfa is not None]
+        formulas: dict[tuple[Formula, int], int] = {}
+        classes: list[int] = []
+        for signature in sides.kinds:
+            facts = dict.fromkeys(atoms, True)  # an unknown format is no condition
+            facts.update({atoms[place]: bool(signature >> i & 1) for i, place in enumerate(places)})
+            value = self._of_class(facts)
+            classes.append(0 if value[0] is FALSE else formulas.setdefault(value, len(formulas) + 1))
+        return self._counted(classes_of(present, tuple(classes), limit), list(formulas), keys)
+
+    def _counted(
+        self, automaton: LabelledDfa, formulas: list[tuple[Formula, int]], keys: dict[str, GoalNode]
+    ) -> tuple[KeyClasses | None, list[int]]:
+        """The classes that have undeclared keys. Where there are few of these, they join the declared ones."""
+        counts = words_besides(automaton, keys)
+        total = sum(counts)
+        # One member can be chosen for each obligation as long as its class has keys; of few keys that is not so.
+        few = [c for c, n in enumerate(counts) if n and (total if not self._duties else n) <= MAX_SPELLED_OUT]
+        for word, label in automaton.renamed(_only(few, len(counts))).texts() if few else ():
+            if word not in keys:
+                keys[word] = self._graph.node(formulas[few[label - 1]][0])
+        kept = [c for c, n in enumerate(counts) if n and c not in few]
+        if not kept:
+            return None, []
+        automaton = automaton.renamed(_only(kept, len(counts)))
+        nodes = [self._graph.node(formulas[c][0]) for c in kept]
+        self._graph.budget.spend(STATE_STEPS * len(automaton.labels) * len(kept))
+        return KeyClasses(automaton, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
+
+
+def record_spec(record: MemberRecord, node: Callable[[Formula], GoalNode]) -> ObjectSpec:
+    """The spec of a `MemberRecord`: what `ObjectBuilder` makes of its literals."""
+    names, values, others = record.names, record.values, record.others
+    if others is TRUE and not record.declared and TRUE in values:  # what says nothing names nothing
+        keys = {name: node(value) for name, value in zip(names, values, strict=True) if value is not TRUE}
+    else:
+        keys = dict(zip(names, map(node, values), strict=True))
+    required = {*record.required}
+    if not required <= keys.keys():
+        known = dict(zip(names, values, strict=True))
+        for name in record.required:
+            keys[name] = node(known.get(name, others))
+    if not "".join(keys).isascii():
+        for name in keys:
+            if not encodable(name):
+                keys[name] = node(FALSE)
+    return ObjectSpec(keys, required, {}, 0, None, None if others is FALSE else node(others))
+
+
+def settle(spec: ObjectSpec, max_states: int) -> Undeclared | None:
+    """What remains of the undeclared keys when it is known which nodes have values; None: none.
+
+    The same object each time: `tables.arrays` and `completion.rests` number states alike.
+
+    Raises:
+        SchemaTooComplexError: more than ``max_states`` states.
+    """
+    if spec.settled is None:
+        spec.settled = (_settled(spec, max_states),)
+    return spec.settled[0]
+
+
+def _settled(spec: ObjectSpec, max_states: int) -> Undeclared | None:
+    others = spec.others
+    if others is None:
+        return None
+    if not isinstance(others, KeyClasses):
+        return Undeclared(every_text(), [others], spec.other_choices, False) if others.live else None
+    kept = [c for c, node in enumerate(others.nodes) if node.live]
+    if not kept:
+        return None
+    automaton = others.automaton.renamed(_only(kept, len(others.nodes)))
+    narrow = automaton.is_narrow
+    if narrow and spec.keys:  # a beginning that only declared keys have leads to no undeclared one
+        automaton = automaton.without(spec.keys, max_states)
+        narrow = automaton.is_narrow
+    choices = [spec.other_choices[c] for c in kept] if spec.duties else []
+    return Undeclared(automaton, [others.nodes[c] for c in kept], choices, narrow)
+
+
+def _only(kept: list[int], classes: int) -> list[int]:
+    """New numbers for the labels of some classes (counted from 0) so that ``kept`` are left."""
+    number = [0] * (classes + 1)
+    for label, place in enumerate(kept, 1):
+        number[place + 1] = label
+    return number
+
+
+def words_besides(automaton: LabelledDfa, names: Iterable[str]) -> list[int]:
+    """How many keys each class has besides ``names``; `MANY_WORDS` where there are that many or no end."""
+    counts = automaton.words.copy()
+    if any([count < MANY_WORDS for count in counts]):
+        for label in map(automaton.class_of, names):
+            if label and counts[label - 1] < MANY_WORDS:
+                counts[label - 1] -= 1
+    return counts
+
+
+def closure(dependents: dict[str, set[str]], budget: StepBudget) -> dict[str, set[str]]:
+    """The transitive closure: what each key requires directly or through others."""
+    closed = {}
+    for name, needed in dependents.items():
+        found, todo = set(needed), list(needed)
+        for other in todo:  # which grows
+            new = dependents.get(other, NOTHING) - found
+            found |= new
+            todo += new
+            budget.spend(1 + len(dependents.get(other, NOTHING)))
+        closed[name] = found
+    return closed

@@ -1,0 +1,38 @@
+"""A goal for one value: what is allowed of each JSON type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from structgen.core.engines.json.value_graph.specs import (
+    ArraySpec,
+    CountedSpec,
+    EnumSpec,
+    NumberChoice,
+    ObjectSpec,
+    StringSpec,
+)
+from structgen.core.json_schema.formula.language import Formula
+
+StringAlternative = EnumSpec | StringSpec
+
+
+class GoalNode:
+    """A goal for one value: flags for null, true and false, and alternatives for the other types.
+
+    ``live``: some value satisfies it (set by `goals.liveness.solve`). ``shared``: it is solved and may be part of other
+    schemas' graphs, too (`goals.shared`); it is not changed any more. ``steps``: what its expansion has cost.
+    """
+
+    __slots__ = (
+        "arrays", "expanded", "flags", "formula", "live", "numbers", "objects", "shared", "steps", "strings",
+    )  # fmt: skip
+
+    def __init__(self, formula: Formula) -> None:
+        self.formula = formula
+        self.flags = self.steps = 0
+        self.strings: Sequence[StringAlternative] = ()
+        self.numbers: Sequence[NumberChoice] = ()
+        self.objects: Sequence[ObjectSpec] = ()
+        self.arrays: Sequence[ArraySpec | CountedSpec] = ()
+        self.expanded = self.live = self.shared = False

@@ -1,0 +1,317 @@
+"""Rows of a llama.cpp context: each is a sequence, what rows share is held once, branches of a tree are sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.errors import ModelError
+from structgen.generation.models.llamacpp.binding import BATCH, LlamaContext
+from structgen.generation.models.llamacpp.cells import Cells
+from structgen.generation.models.model_runner import NO_DRAFTS, Part, Reading
+
+NO_TREES = "A recurrent model's state cannot be taken back, so that it reads no drafts; pass draft=None."
+
+# Tokens that are read till a prefix that nobody used is forgotten. Every call looks at all cells, also those of others:
+# after so many tokens that has cost what reading the prefix again does (SmolLM2-135M: 1 us a cell and token, 6 ms).
+UNUSED = 6000
+
+
+@dataclass(eq=False, slots=True)
+class _Held:
+    """What a sequence holds.
+
+    Attributes:
+        sequence: its number in the context.
+        tokens, cells: one of each for every position.
+        appended: how many tokens the last call added.
+        paths: of the tree that was read last, a sequence that each node is of.
+        borrowed: sequences of its branches but the first, which is the row's own.
+        ids: of a prefix, ``tokens`` once more.
+        used: of a prefix, how many tokens the context had read when it was used last.
+    """
+
+    sequence: int
+    tokens: list[int] = field(default_factory=list)
+    cells: list[int] = field(default_factory=list)
+    appended: int = 0
+    paths: list[int] = field(default_factory=list)
+    ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    used: int = 0
+    borrowed: list[int] = field(default_factory=list)
+
+
+class LlamaCppRows:
+    """A ``RaggedReader`` over one context, whose cells rows and prefixes share. Not for several threads at once.
+
+    Attributes:
+        max_rows, max_bytes: see ``RaggedReader``.
+
+    Args:
+        context: nothing else may use it.
+        cells: how many it has.
+        sequences: how many it has.
+        token_bytes: of the keys and values of a token.
+        crops: whether tokens can be taken back; else rows only grow, and begin with whole prefixes.
+        apart: whether the context's sequences are (see ``ModelFile.start``). Then every token is read in a call of its
+            own, and its logits depend on the tokens before it only, to the last bit: on nothing that is read beside it,
+            on no prefix that it shares and no pieces in which its text was read.
+    """
+
+    reads_apart = True
+    shares_prefixes = True
+
+    def __init__(
+        self, context: LlamaContext, cells: int, sequences: int, token_bytes: int, crops: bool, apart: bool = False
+    ) -> None:
+        self.token_bytes = token_bytes
+        self.max_bytes = cells * token_bytes or None
+        # The rest is for prefixes, and for branches of trees, which sequences that are apart do not have.
+        self.max_rows = max(1, sequences // 2 if not apart else sequences - 1 - sequences // 8)
+        self._context, self._crops, self._apart = context, crops, apart
+        self._most = 1 if apart else BATCH
+        self._cells = Cells(cells)
+        self._idle = list(range(sequences))[::-1]
+        self._rows: dict[int, _Held] = {}
+        self._prefixes: list[tuple[str, _Held]] = []  # with their salts; the least recently used first
+        self._opened = self._read = 0
+
+    @property
+    def bytes(self) -> int:
+        """See ``RaggedReader.bytes``."""
+        return self._cells.taken * self.token_bytes
+
+    def length(self, row: int) -> int:
+        """Tokens that a row holds."""
+        return len(self._rows[row].tokens)
+
+    def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
+        """See ``RaggedReader.open``. O(cells).
+
+        Raises:
+            ModelError: ``max_rows`` rows are open.
+        """
+        if len(self._rows) >= self.max_rows:
+            raise ModelError(f"{len(self._rows)} rows are being read, the most that llama.cpp has sequences for here.")
+        found, count = self._match(tokens, salt)
+        if found is not None:  # first: making room must not take it
+            self._prefixes.append(self._prefixes.pop(found))
+            self._prefixes[-1][1].used = self._read
+        own = _Held(self._sequence(spare=0 if found is None else 1))
+        if found is not None:
+            self._share(self._prefixes[-1][1], own, count)
+        self._opened += 1
+        self._rows[self._opened] = own
+        return self._opened, count
+
+    def known(self, tokens: Sequence[int], salt: str = "") -> int:
+        """See ``RaggedReader.known``."""
+        return self._match(tokens, salt)[1]
+
+    def remember(self, row: int, salt: str = "") -> None:
+        """See ``RaggedReader.remember``: the tokens stay where they are. O(cells)."""
+        own = self._rows[row]
+        alike = [
+            place
+            for place, (of, held) in enumerate(self._prefixes)
+            if of == salt and held.tokens == own.tokens[: len(held.tokens)]
+        ]
+        if any(len(self._prefixes[place][1].tokens) == len(own.tokens) for place in alike):
+            return
+        if self._crops:  # the longer one serves in their place
+            for place in reversed(alike):
+                self._drop_prefix(place)
+        kept = _Held(self._sequence(), ids=np.asarray(own.tokens, np.int32), used=self._read)
+        self._share(own, kept, len(own.tokens))
+        self._prefixes.append((salt, kept))
+
+    def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
+        """See ``RaggedReader.kept_texts``."""
+        return [held.tokens for of, held in list(self._prefixes) if of == salt]
+
+    def forget_prefixes(self, until: int = 0) -> None:
+        """See ``RaggedReader.forget_prefixes``."""
+        while self._prefixes and self.bytes > until:
+            self._drop_prefix(0)
+
+    def read(self, parts: Sequence[Part]) -> Reading:
+        """See ``RaggedReader.read``; all parts are read whole, in calls of ``BATCH`` tokens, or of one.
+
+        Raises:
+            MemoryError: no room for the tokens, or no sequences for the branches; nothing was read.
+            ModelError: llama.cpp failed; what the rows held before is as it was.
+        """
+        self._make_room(parts)
+        tokens, positions, sequences, wanted, starts = list[int](), list[int](), list[list[int]](), list[bool](), []
+        for part in parts:
+            own, count = self._rows[part.row], len(part.tokens)
+            starts.append(sum(wanted))
+            depths, of = self._branch(own, part.parents) if part.parents is not None else (range(count), None)
+            tokens += part.tokens
+            positions += [len(own.tokens) + depth for depth in depths]
+            sequences += of or [[own.sequence]] * count
+            wanted += [False] * (count - 1) + [True] if part.last_only else [True] * count
+        try:
+            logits = []
+            for start in range(0, len(tokens), self._most):
+                span = slice(start, start + self._most)
+                logits.append(self._context.decode(tokens[span], positions[span], sequences[span], wanted[span]))
+        except BaseException:
+            for part in parts:
+                self._take_back(self._rows[part.row])
+            raise
+        self._read += len(tokens)
+        for part in parts:
+            own = self._rows[part.row]
+            own.appended = len(part.tokens)
+            own.tokens += part.tokens
+            own.cells += self._cells.take(len(part.tokens))
+        whole = logits[0] if len(logits) == 1 else np.concatenate(logits)
+        return Reading(whole, starts, [len(part.tokens) for part in parts])
+
+    def keep(self, row: int, kept: Sequence[int]) -> None:
+        """See ``RaggedReader.keep``: ``kept`` is a path from the first tokens on. O(cells).
+
+        Raises:
+            ModelError: tokens would be taken back, which this model's state cannot.
+        """
+        own = self._rows[row]
+        base, count = len(own.tokens) - own.appended, len(kept)
+        if own.paths and kept and own.paths[kept[-1]] != own.sequence:
+            self._context.remove(own.sequence, base)
+            self._context.copy(own.paths[kept[-1]], own.sequence, base, base + count)
+        elif count < own.appended:
+            self._context.remove(own.sequence, base + count)
+        self._end_branches(own)
+        cells = own.cells[base:]
+        chosen = set(kept)
+        self._cells.release([cell for place, cell in enumerate(cells) if place not in chosen])
+        own.tokens[base:] = [own.tokens[base + place] for place in kept]
+        own.cells[base:] = [cells[place] for place in kept]
+        own.appended = 0
+
+    def crop(self, row: int, length: int) -> None:
+        """Forget all but the first ``length`` tokens of a row. O(cells).
+
+        Raises:
+            ModelError: this model's state cannot be cut back.
+        """
+        own = self._rows[row]
+        if length < len(own.tokens):
+            self._context.remove(own.sequence, length)
+            self._cells.release(own.cells[length:])
+            del own.tokens[length:], own.cells[length:]
+        own.appended = 0
+
+    def fork(self, row: int) -> int:
+        """A new row that holds what this one does. O(cells)."""
+        own, twin = self._rows[row], _Held(self._sequence())
+        self._share(own, twin, len(own.tokens))
+        self._opened += 1
+        self._rows[self._opened] = twin
+        return self._opened
+
+    def drop(self, row: int) -> None:
+        """See ``RaggedReader.drop``."""
+        own = self._rows.pop(row)
+        self._end_branches(own)
+        self._clear(own)
+
+    def _match(self, tokens: Sequence[int], salt: str) -> tuple[int | None, int]:
+        """The place of the prefix that has most in common with all but the last token, and how many tokens that is."""
+        whole, found, most = np.asarray(tokens[:-1], np.int32), None, 0
+        for place, (of, held) in enumerate(self._prefixes):
+            count = _agreed(held.ids, whole) if of == salt else 0
+            if count > most and (self._crops or count == len(held.tokens)):
+                found, most = place, count
+        return found, most
+
+    def _share(self, source: _Held, target: _Held, count: int) -> None:
+        """Let the first tokens of one be those of another, which is empty."""
+        whole = self._apart or count == len(source.tokens)
+        self._context.copy(source.sequence, target.sequence, end=-1 if whole else count)
+        if self._apart and count < len(source.tokens):
+            self._context.remove(target.sequence, count)
+        target.tokens, target.cells = source.tokens[:count], source.cells[:count]
+        self._cells.share(target.cells)
+
+    def _clear(self, held: _Held) -> None:
+        self._context.remove(held.sequence, 0)
+        self._idle.append(held.sequence)
+        self._cells.release(held.cells)
+
+    def _drop_prefix(self, place: int) -> None:
+        self._clear(self._prefixes.pop(place)[1])
+
+    def _sequence(self, spare: int = 0) -> int:
+        """An idle sequence, if need be of the prefix used least recently; ``spare`` of those used last are kept.
+
+        Raises:
+            MemoryError: there is none.
+        """
+        if not self._idle and len(self._prefixes) > spare:
+            self._drop_prefix(0)
+        if not self._idle:
+            raise MemoryError("llama.cpp has no more sequences; read fewer rows or smaller trees at once")
+        return self._idle.pop()
+
+    def _make_room(self, parts: Sequence[Part]) -> None:
+        needed = sum(len(part.tokens) for part in parts)
+        branches = sum(len(_leaves(part.parents)) - 1 for part in parts if part.parents is not None)
+        while self._prefixes and self._read - self._prefixes[0][1].used > UNUSED:
+            self._drop_prefix(0)
+        while self._prefixes and (self._cells.free < needed or len(self._idle) < branches):
+            self._drop_prefix(0)
+        if self._cells.free < needed:
+            raise MemoryError(f"{needed} tokens need room, llama.cpp has room for {self._cells.free}")
+        if len(self._idle) < branches:
+            raise MemoryError(f"trees of drafts have {branches} branches, llama.cpp has {len(self._idle)} sequences")
+
+    def _branch(self, own: _Held, parents: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+        """The depth of each node of a tree, and the sequences it is of: those of all leaves below it."""
+        if self._apart or not self._crops:
+            raise ModelError(NO_DRAFTS if self._apart else NO_TREES)
+        depths = list[int]()
+        for parent in parents:
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        of: list[list[int]] = [[] for _ in parents]
+        for number, leaf in enumerate(_leaves(parents)):
+            sequence = own.sequence
+            if number:
+                sequence = self._sequence()
+                own.borrowed.append(sequence)
+                self._context.copy(own.sequence, sequence)
+            node = leaf
+            while node >= 0:
+                of[node].append(sequence)
+                node = parents[node]
+        own.paths = [sequences[0] for sequences in of]
+        return depths, of
+
+    def _end_branches(self, own: _Held) -> None:
+        for sequence in own.borrowed:
+            self._context.remove(sequence, 0)
+        self._idle += own.borrowed
+        own.borrowed, own.paths = [], []
+
+    def _take_back(self, own: _Held) -> None:
+        """Undo a call that failed midway."""
+        self._end_branches(own)
+        if self._crops:
+            self._context.remove(own.sequence, len(own.tokens))
+
+
+def _leaves(parents: Sequence[int]) -> list[int]:
+    """The nodes that nothing follows."""
+    inner = set(parents)
+    return [node for node in range(len(parents)) if node not in inner]
+
+
+def _agreed(one: npt.NDArray[np.int32], other: npt.NDArray[np.int32]) -> int:
+    """How many tokens two sequences have in common at their start."""
+    count = min(len(one), len(other))
+    apart = one[:count] != other[:count]
+    return int(apart.argmax()) if apart.any() else count

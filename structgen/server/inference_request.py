@@ -1,0 +1,263 @@
+"""What endpoints have in common: from a request to rows, from what comes of them to usage and log-probabilities."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from structgen.core.constraints.tools import ToolCalls
+from structgen.core.engines.protocols import Grammar
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import OptionsError
+from structgen.generation.decoding.output import FinishReason
+from structgen.generation.prepared_model import section_of
+from structgen.generation.sampling import SamplingParams
+from structgen.server.errors import RequestError, as_request_error
+from structgen.server.formats import PlacedConstraint
+from structgen.server.openai_types import CommonFields, SamplingFields
+from structgen.server.outputs import OutputForm
+from structgen.server.sequences import RowEnd, RowEvent, RowRequest, TokenChoice
+from structgen.server.settings import ServingSettings
+
+SEEDS = 1 << 64
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a request asks of the engine.
+
+    Attributes:
+        prompts: token ids of each prompt.
+        choices: outputs for each prompt.
+        constraint: what each must be; None: free text.
+        params, max_tokens, stop, priority: see ``RowRequest``.
+        salt: see ``cache_salt``: what was read under another is not taken over.
+        logprobs: how many of the likeliest tokens to tell beside each; None: no log-probabilities at all.
+        form: how the outputs are read.
+        traced: see ``RowRequest``.
+        prediction: a text that the output may be much like.
+        on_budget: "close": an output that the budget shaped is told as one that stopped.
+        stream, include_usage: how it is answered.
+    """
+
+    prompts: Sequence[Sequence[int]]
+    params: SamplingParams
+    max_tokens: int
+    choices: int = 1
+    constraint: PlacedConstraint | None = None
+    stop: tuple[str, ...] = ()
+    priority: int = 0
+    salt: str = ""
+    logprobs: int | None = None
+    traced: bool = False
+    form: OutputForm = field(default_factory=OutputForm)
+    prediction: str | None = None
+    on_budget: str = "length"
+    stream: bool = False
+    include_usage: bool = False
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of all prompts."""
+        return sum(map(len, self.prompts))
+
+    def rows(self, grammar: Grammar | None, budget: Any, key: str, settings: ServingSettings) -> list[RowRequest]:
+        """One row for each output; the i-th of a prompt is drawn with ``seed + i``.
+
+        Args:
+            budget: from the prompt's tokens and the tokens wanted to how many an output may have.
+            key: who asks. What was read for one key is not taken over for another, since that can be told by timing.
+        """
+        rows = []
+        section = section_of(None if self.constraint is None else self.constraint.constraint)
+        for ids in self.prompts:
+            for number in range(self.choices):
+                seed = self.params.seed
+                rows.append(
+                    RowRequest(
+                        ids,
+                        grammar,
+                        replace(self.params, seed=None if seed is None else (seed + number) % SEEDS),
+                        budget(len(ids), self.max_tokens),
+                        self.stop,
+                        self.logprobs or 0,
+                        self.traced,
+                        self.priority,
+                        key=key,
+                        salt=f"{key} {self.salt}",
+                        seconds=settings.total_seconds,
+                        queue_seconds=settings.queue_seconds,
+                        streams=self.stream,
+                        prediction=self.prediction,
+                        section=section,
+                    )
+                )
+        return rows
+
+    def finish_reason(self, reason: FinishReason, has_calls: bool = False) -> str:
+        """What is told of how an output ended."""
+        if reason == "length" and self.on_budget != "close":
+            return "length"
+        return "tool_calls" if has_calls else "stop"
+
+
+def sampling_of(request: CommonFields, vocabulary: Vocabulary, settings: ServingSettings) -> SamplingParams:
+    """How tokens are drawn; where the request says nothing, as the server is set, or as suits the model.
+
+    Raises:
+        RequestError: a value out of range.
+    """
+    bias = {int(token): value for token, value in (request.logit_bias or {}).items() if value}
+    wrong = next((token for token in bias if token >= vocabulary.size), None)
+    if wrong is not None:
+        raise RequestError.at(
+            ("logit_bias", str(wrong)),
+            f"the vocabulary has {vocabulary.size} tokens, from 0 on; there is no token {wrong}",
+        )
+    drawn = settings.sampling_defaults
+    drawn |= {name: value for name in drawn if (value := getattr(request, name)) is not None}
+    try:
+        return SamplingParams(
+            temperature=float(drawn["temperature"]),
+            top_k=drawn["top_k"] if (drawn["top_k"] or 0) > 0 else None,
+            top_p=float(drawn["top_p"]),
+            min_p=float(drawn["min_p"]),
+            seed=None if request.seed is None else request.seed % SEEDS,
+            frequency_penalty=float(request.frequency_penalty or 0.0),
+            presence_penalty=float(request.presence_penalty or 0.0),
+            repetition_penalty=float(drawn["repetition_penalty"]),
+            logit_bias=bias,
+        )
+    except OptionsError as error:
+        raise as_request_error(error) from None
+
+
+def stops_of(request: SamplingFields) -> tuple[str, ...]:
+    """The stop strings.
+
+    Raises:
+        RequestError: one is empty.
+    """
+    stop = request.stop
+    stops = () if stop is None else (stop,) if isinstance(stop, str) else tuple(stop)
+    if not all(stops):
+        raise RequestError.at(("stop",), "a stop string is empty")
+    return stops
+
+
+def choices_of(request: SamplingFields, settings: ServingSettings) -> int:
+    """``n``.
+
+    Raises:
+        RequestError: more than the server writes.
+    """
+    count = request.n or 1
+    if count > settings.max_choices:
+        raise RequestError.at(("n",), f"n is {count}, and at most {settings.max_choices} outputs are written")
+    return count
+
+
+def new_id(prefix: str) -> str:
+    """An id that nobody else has."""
+    return f"{prefix}{secrets.token_hex(12)}"
+
+
+def call_id(calls: ToolCalls | None) -> str:
+    """The id of a tool call; nine letters or digits where Mistral's templates read it."""
+    if calls is not None and calls.calls.format.name.startswith("mistral"):
+        return secrets.token_hex(5)[:9]
+    return new_id("call_")
+
+
+# --- what is told of tokens ---
+def token_text(vocabulary: Vocabulary, token_id: int) -> bytes:
+    """What shows of a token: its bytes, or the name of a special one."""
+    data = vocabulary.tokens[token_id]
+    return data or vocabulary.names_of(token_id).encode()
+
+
+def told_token(vocabulary: Vocabulary, token_id: int, logprob: float) -> dict[str, Any]:
+    """A token with its log-probability."""
+    data = token_text(vocabulary, token_id)
+    return {"token": data.decode("utf-8", "replace"), "logprob": logprob, "bytes": list(data)}
+
+
+def told_choice(vocabulary: Vocabulary, choice: TokenChoice, top: int) -> dict[str, Any]:
+    """A token of an output, with the likeliest there."""
+    others = [told_token(vocabulary, token, logprob) for token, logprob in choice.top[:top]]
+    return {**told_token(vocabulary, choice.token_id, choice.logprob), "top_logprobs": others}
+
+
+def told_trace(vocabulary: Vocabulary, choice: TokenChoice) -> dict[str, Any]:
+    """How a token came about: the only one allowed, drafted and agreed to, or chosen; among how many."""
+    kind = "forced" if choice.allowed == 1 else "drafted" if choice.drafted else "chosen"
+    told = told_token(vocabulary, choice.token_id, choice.logprob)
+    return {**told, "kind": kind, "allowed": choice.allowed}
+
+
+class TokenTeller:
+    """Tells the tokens of one output along with its text: those that begin in what was told of it.
+
+    So tokens of a stop string, which is cut off, are not told.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._waiting: list[TokenChoice] = []
+        self._offset = 0
+
+    def add(self, tokens: Sequence[TokenChoice]) -> None:
+        """Tokens that came."""
+        self._waiting += tokens
+
+    def told(self, text: str) -> list[TokenChoice]:
+        """Tokens to be told with a text, all that is known of the output."""
+        length = len(text.encode())
+        count = 0
+        for choice in self._waiting:
+            if self._offset >= length:
+                break
+            self._offset += len(self._vocabulary.tokens[choice.token_id])
+            count += 1
+        told, self._waiting = self._waiting[:count], self._waiting[count:]
+        return told
+
+
+# --- usage ---
+def usage_of(work: Work, ends: Sequence[RowEnd], thinking_tokens: int = 0) -> dict[str, Any]:
+    """``usage`` of chat and completions."""
+    completion = sum(len(end.token_ids) for end in ends)
+    return {
+        "prompt_tokens": work.prompt_tokens,
+        "completion_tokens": completion,
+        "total_tokens": work.prompt_tokens + completion,
+        "prompt_tokens_details": {"cached_tokens": cached_tokens(work, ends)},
+        "completion_tokens_details": {
+            "reasoning_tokens": thinking_tokens,
+            "accepted_prediction_tokens": sum(end.stats.accepted_prediction_tokens for end in ends),
+            "rejected_prediction_tokens": sum(end.stats.rejected_prediction_tokens for end in ends),
+        },
+    }
+
+
+def cached_tokens(work: Work, ends: Sequence[RowEnd]) -> int:
+    """Tokens of the prompts that were known and not read for the first output of each."""
+    return sum(end.cached_tokens for end in ends[:: work.choices])
+
+
+def end_of(event: RowEvent) -> RowEnd:
+    """How an output ended, from its last event."""
+    assert event.end is not None
+    return event.end
+
+
+def thinking_tokens(vocabulary: Vocabulary, end: RowEnd, text: str, thinking: int) -> int:
+    """How many of an output's tokens begin before the end of its thinking, ``thinking`` characters into the text."""
+    length, offset = len(text[:thinking].encode()), 0
+    for count, token in enumerate(end.token_ids):
+        if offset >= length:
+            return count
+        offset += len(vocabulary.tokens[token])
+    return len(end.token_ids) if length else 0
