@@ -16,7 +16,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-KERNELS = Path("structgen") / "kernels"
+KERNELS = Path("structgen") / "core" / "kernels"
 TAGS = {
     # The libraries refer to nothing outside themselves, so any C library will do.
     "linux-x86_64": "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",

@@ -9,19 +9,17 @@ from sys import modules as _modules
 
 __version__ = "0.1.0"
 
-# "from MODULE import NAME as EXPORT", a line each.
+# "from MODULE import NAME as NAME", a line each.
 _WORDS = [line.split() for line in _Path(__file__).with_suffix(".pyi").read_text("utf-8").splitlines()]
-_EXPORTS = {words[5]: (words[1], words[3]) for words in _WORDS if words[:1] == ["from"]}
-__all__ = ["__version__", *_EXPORTS]
+_MODULE_OF = {words[3]: words[1] for words in _WORDS if words[:1] == ["from"]}
+__all__ = sorted(["__version__", *_MODULE_OF])
 
 
 def __getattr__(name: str) -> object:
-    if name not in _EXPORTS:
+    if name not in _MODULE_OF:
         module = _modules[__name__]  # which lets Python say what name was meant
         raise AttributeError(f"module 'structgen' has no attribute {name!r}", name=name, obj=module)
-    module, there = _EXPORTS[name]
-    value = getattr(_import_module(module), there)
-    globals()[name] = value
+    value = globals()[name] = getattr(_import_module(_MODULE_OF[name]), name)
     return value
 
 

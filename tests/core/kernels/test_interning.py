@@ -174,7 +174,7 @@ for function in hashed, plain:
 def test_the_hash_of_records_is_not_marked() -> None:
     """What LLVM gets: no multiplication that may be taken for one without overflow, as a plain one is."""
     run = subprocess.run(
-        [sys.executable, "-c", LOWERED, str(KERNELS.parent)],
+        [sys.executable, "-c", LOWERED, str(KERNELS.parents[1])],
         env={**os.environ, "NUMBA_OPT": "0", "NUMBA_BOUNDSCHECK": "0"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip

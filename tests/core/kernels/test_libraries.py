@@ -18,7 +18,7 @@ HOST = objects.host_target()
 pytestmark = pytest.mark.skipif(
     HOST is None or libraries.compiler(HOST, HOST) is None, reason="there is no C compiler here to link with"
 )
-ROOT = objects.FOLDER.parents[1]
+ROOT = objects.FOLDER.parents[2]
 # A Python where the modules named are not to be had, and libraries lie in another folder than the package's.
 START = """
 import importlib.util, json, sys

@@ -66,12 +66,12 @@ except IndexError:
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the floor with the small kernel as its only one."""
     copy = tmp_path_factory.mktemp("small") / "structgen"
-    kernels = copy / "kernels"
+    kernels = copy / "core" / "kernels"
     kernels.mkdir(parents=True)
     for path in objects.FOLDER.glob("*.py"):
         shutil.copy(path, kernels)
-    for name in ("progress.py", "cache_folder.py", "errors.py"):  # what tells of compiling, and where objects lie
-        shutil.copy(objects.FOLDER.parent / name, copy)
+    for name in ("progress.py", "errors.py", "core/cache_folder.py"):  # what tells of compiling, and where objects lie
+        shutil.copy(objects.FOLDER.parents[1] / name, copy / name)
     (kernels / "small.py").write_text(SMALL)
     source = (kernels / "objects.py").read_text()
     start, end = source.index("ENTRIES = {"), source.index("}", source.index("ENTRIES = {"))
@@ -162,7 +162,7 @@ def test_other_sources_are_built_anew(package: Path, tmp_path: Path) -> None:
     python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path))
     changed = tmp_path / "structgen"
     shutil.copytree(package, changed)
-    source = changed / "kernels" / "small.py"
+    source = changed / "core" / "kernels" / "small.py"
     source.write_text(source.read_text().replace("found = 0", "found = 1"))
     found = python(CALL, str(changed), STRUCTGEN_CACHE_DIR=str(tmp_path))
     assert found.stdout.startswith("46 ")
@@ -192,7 +192,7 @@ def test_a_folder_that_cannot_be_written_to(package: Path, tmp_path: Path) -> No
 def test_a_rebuild_gives_the_same_bytes(package: Path, tmp_path: Path) -> None:
     made = []
     for name in ("one", "two"):
-        command = [sys.executable, str(package / "kernels" / "build.py"), "--out", str(tmp_path / name)]
+        command = [sys.executable, str(package / "core" / "kernels" / "build.py"), "--out", str(tmp_path / name)]
         subprocess.run(command, check=True, capture_output=True)
         made += [path.read_bytes() for path in (tmp_path / name).rglob("small.o")]
     assert len(made) == 2 and made[0] == made[1]
@@ -236,7 +236,7 @@ def test_importing_the_library_needs_no_compiler_and_no_models() -> None:
     """Once the kernels are built."""
     loading.build()
     names = ["numba", "torch", "transformers", "lark"]
-    found: Any = json.loads(python(IMPORTED, *names, PYTHONPATH=str(objects.FOLDER.parents[1])).stdout)
+    found: Any = json.loads(python(IMPORTED, *names, PYTHONPATH=str(objects.FOLDER.parents[2])).stdout)
     assert found == []
 
 
