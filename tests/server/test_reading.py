@@ -19,8 +19,8 @@ from structgen.server.errors import RequestError
 from structgen.server.formats import placed
 from structgen.server.openai_types import ChatRequest, CompletionRequest
 from structgen.server.reading import read_json, read_request
-from structgen.server.settings import ServingSettings
 from structgen.server.responses_types import ResponseRequest
+from structgen.server.settings import ServingSettings
 
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
 

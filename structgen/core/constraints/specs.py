@@ -75,7 +75,7 @@ class ConstraintSpec:
             is_object = self.source.lstrip().startswith("{")
             return read_object(self.source.encode(errors="surrogatepass"), "The text") if is_object else self.source
         if self.kind == "choice" and isinstance(self.source, str):
-            return json.loads(self.source)
+            return texts_of(self.source)
         return self.source
 
     def check_size(self, limits: CompileLimits) -> None:
@@ -107,7 +107,6 @@ def checked_source(kind: str, value: Any) -> Any:
         SpecificationError: it is not.
     """
     if kind == "choice":
-        value = _texts(value) if isinstance(value, str) else value
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             raise SpecificationError(f"choice is a list of texts, not {value!r:.40}")
     elif kind in ("schema", "json", "structural_tag"):
@@ -119,7 +118,8 @@ def checked_source(kind: str, value: Any) -> Any:
     return value
 
 
-def _texts(text: str) -> Any:
+def texts_of(text: str) -> Any:
+    """What the JSON text of a choice holds; a SpecificationError says that it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
