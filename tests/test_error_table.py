@@ -173,9 +173,9 @@ TABLE: dict[str, Row] = {
         compiled({"type": "integer", "minimum": 3, "maximum": 2}), ["no"], is_set=["pointer"]
     ),
     "SpecificationError": Row(
-        lambda: ConstraintSpec("structural_tag", {"format": {"type": "tag", "begin": "<", "content": 1}}).constraint,
-        ["types", "json_schema", "not None"],
-        {"place": ("format", "content"), "pointer": "/format/content", "code": "invalid_value"},
+        lambda: ConstraintSpec("structural_tag", {"format": {"type": "tag", "begin": 1}}).constraint,
+        ["begins or ends a tag", "string or a token"],
+        {"place": ("format", "begin"), "pointer": "/format/begin", "code": "invalid_value"},
     ),
     "SchemaTooComplexError": Row(
         compiled({"type": "object"}, max_steps=1), ["max_steps", "Raise"], {"budget": "max_steps", "limit": 1}
