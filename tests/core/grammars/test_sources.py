@@ -22,6 +22,7 @@ from structgen.generation.batch_files.specification import ConstraintSpecificati
 from structgen.integrations.engine_requests import engine_constraint
 from structgen.server.errors import RequestError
 from structgen.server.formats import grammar_text
+from tests import package_sources
 
 pytest.importorskip("lark")
 BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=256)
@@ -140,13 +141,14 @@ def test_programs_name_files(opened: Callable[[], list[str]], tmp_path: Path) ->
 
 def test_what_others_write_never_comes_through_the_door_for_programs() -> None:
     """``lark`` and ``compile_lark`` read some strings as paths: nothing that reads requests or rows imports them."""
-    root = Path(structgen.__file__).parent
-    folders = ("serving", "batch_files", "integrations", "tool_calls", "benchmarking")
     found = []
-    for path in (path for folder in folders for path in (root / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                found += [(path.name, alias.name) for alias in node.names if alias.name in ("lark", "compile_lark")]
+    for folder in ("server", "generation/batch_files", "integrations", "core/tool_calls", "benchmarking"):
+        paths = [path for path in package_sources.PATHS if path.startswith(f"{folder}/")]
+        assert paths, folder
+        imports = [
+            node for path in paths for node in ast.walk(package_sources.tree(path)) if isinstance(node, ast.ImportFrom)
+        ]
+        found += [alias.name for node in imports for alias in node.names if alias.name in ("lark", "compile_lark")]
     assert found == []
 
 
