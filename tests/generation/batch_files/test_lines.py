@@ -147,7 +147,7 @@ def test_a_specification_is_what_it_says() -> None:
         ("regex", "a+", "aa", "b"),
         ("choice", '["aa", "bb"]', "bb", "b"),
     ):
-        matcher = ConstraintSpec(kind, source).compile(BYTES).matcher()  # type: ignore[arg-type]
+        matcher = ConstraintSpec(kind, source).compile(BYTES).matcher()
         assert matcher.accept_bytes(good.encode()) and matcher.is_accepting()
         matcher.reset()
         assert not (matcher.accept_bytes(bad.encode()) and matcher.is_accepting())
