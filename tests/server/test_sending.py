@@ -82,7 +82,7 @@ def test_what_is_received_is_what_was_sent(name: str) -> None:
     vocabulary = NAMED if name in OF_TOKENS else VOCABULARY
     constraint = (CONSTRAINTS | OF_TOKENS)[name]()
     COMPILED.clear()  # one that other tests have used holds more
-    SHARED.clear()  # and goals may hold automata that grew in other tests and have been dropped since
+    SHARED.clear()  # and value nodes may hold automata that grew in other tests and have been dropped since
     grammar = constraint.compile(vocabulary)
     grammar.matcher().shortest_completion()  # what it has worked out since does not harm
     data = sent(grammar, vocabulary)

@@ -1,9 +1,9 @@
-"""Shortest JSON texts of goals: what each value costs at least in bytes, and which choices that takes.
+"""Shortest JSON texts of value nodes: what each value costs at least in bytes, and which choices that takes.
 
 Costs are the least solution of a system of equations over the nodes (Knuth's generalisation of Dijkstra's algorithm:
 the cost of an object or array is more than that of any of its members), solved for the nodes that a question leads to
 and kept. They are exact but for a few things: of optional members that only fill an object up to ``minProperties``
-the cheapest each are taken, and of those that meet obligations the cheapest for one after the other; where both a
+the cheapest each are taken, and of those that meet existentials the cheapest for one after the other; where both a
 pattern and a length bind, characters are counted instead of bytes; an indented line counts as if it were
 ``USUAL_DEPTH`` deep; and that items must be distinct is left to the caller.
 """
@@ -35,7 +35,7 @@ from structgen.core.engines.json.completion.completion_tables import (
 )
 from structgen.core.engines.json.completion.object_plans import MAX_PARTS, Costs, ObjectPlans
 from structgen.core.engines.json.value_graph.liveness import array_live, is_live, object_live
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.number_values import value_texts
 from structgen.core.engines.json.value_graph.specs import (
     ArraySpec,
@@ -56,10 +56,10 @@ MAX_CHARACTERS = 1 << 20
 MAX_BYTES = 1 << 23
 MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
 
-Items = tuple[GoalNode, ...]
+Items = tuple[ValueNode, ...]
 
 
-class DistinctItems(tuple[GoalNode, ...]):
+class DistinctItems(tuple[ValueNode, ...]):
     """Items no two of which may be equal."""
 
     __slots__ = ()
@@ -79,8 +79,8 @@ class Values:
         self._line = 0 if self._indent is None else 1 + USUAL_DEPTH * self._indent
         self.colon = b":" if self._indent is None else b": "
         self.objects = ObjectPlans(self.cost, self.ordered, len(self.colon) + self._line)
-        self._found: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
-        self._texts: dict[tuple[GoalNode, int], bytes] = {}
+        self._found: dict[ValueNode, tuple[int, bytes | Items | ValuePlan]] = {}
+        self._texts: dict[tuple[ValueNode, int], bytes] = {}
         self.bytes = 0
         self._words: dict[bytes, Words] = {}
         self._forms: dict[int, ObjectForm] = {}
@@ -106,7 +106,7 @@ class Values:
         return form
 
     # --- values ---
-    def cost(self, node: GoalNode) -> int:
+    def cost(self, node: ValueNode) -> int:
         """Bytes of the shortest text of a node; `NEVER` if it has none."""
         found = self._found.get(node)
         if found is None:
@@ -114,7 +114,7 @@ class Values:
             found = self._found.get(node)
         return found[0] if found else NEVER
 
-    def text(self, node: GoalNode, depth: int = 0) -> bytes:
+    def text(self, node: ValueNode, depth: int = 0) -> bytes:
         """The shortest text of a live node whose container is at ``depth`` (0: none)."""
         key = (node, 0 if self._indent is None else depth)
         text = self._texts.get(key)
@@ -125,14 +125,14 @@ class Values:
             self.bytes += len(text)
         return text
 
-    def is_sure(self, node: GoalNode) -> bool:
-        """Whether the shortest text of a node is surely valid: no items must differ, no member meets obligations."""
+    def is_sure(self, node: ValueNode) -> bool:
+        """Whether the shortest text of a node is surely valid: no items must differ, no member meets existentials."""
         found, met = [node], {node}
         for child in found:
             choice = self._found[child][1]
             if isinstance(choice, DistinctItems) and len(choice) > 1:
                 return False
-            if isinstance(choice, ValuePlan) and choice.obliged:
+            if isinstance(choice, ValuePlan) and choice.existential:
                 return False
             if not isinstance(choice, bytes):
                 parts = [member.node for member in choice.members] if isinstance(choice, ValuePlan) else choice
@@ -156,7 +156,7 @@ class Values:
         """A member of an object at ``depth``."""
         return member.key + self.colon[1:] + self.text(member.node, depth)
 
-    def distinct(self, node: GoalNode, depth: int = 0) -> Iterator[bytes]:
+    def distinct(self, node: ValueNode, depth: int = 0) -> Iterator[bytes]:
         """Texts of a node's values, short ones first of each type: all scalars, then objects and arrays that differ in
         a part from the shortest. Hardly any twice; of objects and arrays, some may not satisfy all that the node asks.
         """
@@ -175,7 +175,7 @@ class Values:
 
     def distinct_texts(self, nodes: Items, depth: int) -> list[bytes]:
         """Texts of items that must differ; where there seem to be too few, the shortest is repeated."""
-        values: dict[GoalNode, Iterator[bytes]] = {}
+        values: dict[ValueNode, Iterator[bytes]] = {}
         used: dict[bytes, None] = {}
         for node in nodes:
             shortest = self.text(node, depth)
@@ -237,10 +237,10 @@ class Values:
             texts = (text for _, text, _ in islice(self.words(spec.dfa).by_cost(0), MAX_WORDS))
             yield from (text for text in texts if least <= code_points(text) <= most)
 
-    def _solve(self, root: GoalNode) -> None:
+    def _solve(self, root: ValueNode) -> None:
         """Costs of ``root`` and of what it needs: from infinity down until nothing changes."""
         nodes = [root]
-        parents: dict[GoalNode, list[GoalNode]] = {root: []}
+        parents: dict[ValueNode, list[ValueNode]] = {root: []}
         for node in nodes:
             for child in set(_needed(node)):
                 if child not in self._found and child.live:
@@ -248,13 +248,13 @@ class Values:
                         parents[child] = []
                         nodes.append(child)
                     parents[child].append(node)
-        trial: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
+        trial: dict[ValueNode, tuple[int, bytes | Items | ValuePlan]] = {}
         for node in nodes:
             scalar = self._scalar(node)
             if scalar is not None:
                 trial[node] = (len(scalar), scalar)
 
-        def cost(node: GoalNode) -> int:
+        def cost(node: ValueNode) -> int:
             found = self._found.get(node) or trial.get(node)
             return found[0] if found else NEVER
 
@@ -267,7 +267,7 @@ class Values:
                 work.extend(parents[node])
         self._found.update(trial)
 
-    def _scalar(self, node: GoalNode) -> bytes | None:
+    def _scalar(self, node: ValueNode) -> bytes | None:
         """The shortest text that is no object and no array."""
         texts = [word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1]
         texts += [choice.automaton.shortest(choice.automaton.start) for choice in node.numbers]
@@ -279,7 +279,7 @@ class Values:
                 texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
         return min(texts, key=len, default=None)
 
-    def _compound(self, node: GoalNode, cost: Costs) -> tuple[int, Items | ValuePlan] | None:
+    def _compound(self, node: ValueNode, cost: Costs) -> tuple[int, Items | ValuePlan] | None:
         """The cheapest object or array, as far as ``cost`` knows its parts."""
         best: tuple[int, Items | ValuePlan] | None = None
         for array in node.arrays:
@@ -362,12 +362,12 @@ def lettered(least: int, most: int | None) -> Iterator[bytes]:
             yield bytes(letters)
 
 
-def item(spec: ArraySpec, index: int) -> GoalNode:
+def item(spec: ArraySpec, index: int) -> ValueNode:
     """The node of an array's item."""
     return spec.prefix[index] if index < len(spec.prefix) else spec.rest
 
 
-def _needed(node: GoalNode) -> Iterator[GoalNode]:
+def _needed(node: ValueNode) -> Iterator[ValueNode]:
     """The nodes that the cost of a node may depend on."""
     for array in node.arrays:
         if isinstance(array, CountedSpec):
@@ -380,7 +380,7 @@ def _needed(node: GoalNode) -> Iterator[GoalNode]:
     for spec in node.objects:
         for ways in (*spec.choices.values(), *spec.other_choices):
             yield from (child for child, _ in ways)
-        if spec.least > len(spec.required) or spec.duties:
+        if spec.least > len(spec.required) or spec.existentials:
             yield from spec.keys.values()
             if isinstance(spec.others, KeyClasses):
                 yield from spec.others.nodes

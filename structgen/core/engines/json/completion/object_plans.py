@@ -16,11 +16,11 @@ from structgen.core.engines.json.completion.completion_tables import (
     bits_of,
     key_hash,
 )
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.specs import Choice
 from structgen.core.regex.labelled import every_text
 
-Costs = Callable[[GoalNode], int]
+Costs = Callable[[ValueNode], int]
 MAX_PARTS = 1 << 14
 """Containers with more parts are not written to complete an output."""
 
@@ -55,7 +55,7 @@ class ObjectPlans:
         if least - state.size > MAX_PARTS:
             return None
         members: list[tuple[int, Member]] = []
-        ways = self._meeting(state, free, add, cost) if spec.duties else {}
+        ways = self._meeting(state, free, add, cost) if spec.existentials else {}
         if ways is None:
             return None
         for key, chosen in ways.items():
@@ -86,10 +86,10 @@ class ObjectPlans:
             return None
         return ValuePlan(total, (*declared, *[member for _, member in members]), not members, bool(ways))
 
-    def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, GoalNode] | None:
-        """Members that meet the obligations left: the node by key bit or spelled undeclared key. None: impossible.
+    def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, ValueNode] | None:
+        """Members that meet the existentials left: the node by key bit or spelled undeclared key. None: impossible.
 
-        For each obligation the cheapest; if the object has no room for these, those that meet the most at once.
+        For each existential the cheapest; if the object has no room for these, those that meet the most at once.
         """
         most = state.form.spec.most
         room = NEVER if most is None else most - state.size - add.bit_count()
@@ -103,21 +103,21 @@ class ObjectPlans:
 
     def _chosen(
         self, state: Open, free: int, add: int, cost: Costs, together: bool
-    ) -> dict[int | bytes, GoalNode] | None:
-        """Members that meet the obligations left, one after the other; None if one cannot be met."""
+    ) -> dict[int | bytes, ValueNode] | None:
+        """Members that meet the existentials left, one after the other; None if one cannot be met."""
         form, spec = state.form, state.form.spec
-        unmet = (1 << spec.duties) - 1 & ~state.met
+        unmet = (1 << spec.existentials) - 1 & ~state.met
         names = list(spec.keys)
-        found: dict[int | bytes, GoalNode] = {}
+        found: dict[int | bytes, ValueNode] = {}
         while unmet:
-            duty = unmet & -unmet
+            existential = unmet & -unmet
             options: list[tuple[int, int | bytes, Choice]] = []
             for bit in bits_of(free):
                 for way in spec.choices[names[bit]]:
-                    if bit not in found and way[1] & duty and way[0].live:
+                    if bit not in found and way[1] & existential and way[0].live:
                         price = cost(way[0]) + (0 if add >> bit & 1 else len(form.keys[bit]))
                         options.append((price, bit, way))
-            options += self._undeclared_ways(state, duty, set(found), cost)
+            options += self._undeclared_ways(state, existential, set(found), cost)
             options = [option for option in options if option[0] < NEVER]
             if not options:
                 return None
@@ -127,15 +127,15 @@ class ObjectPlans:
         return found
 
     def _undeclared_ways(
-        self, state: Open, duty: int, taken: set[int | bytes], cost: Costs
+        self, state: Open, existential: int, taken: set[int | bytes], cost: Costs
     ) -> Iterator[tuple[int, bytes, Choice]]:
-        """For each class of undeclared keys, a fresh one whose value meets an obligation: (price, key, way)."""
+        """For each class of undeclared keys, a fresh one whose value meets an existential: (price, key, way)."""
         form = state.form
         if form.others is None:
             return
         used = state.used()
         for label, ways in enumerate(form.others.choices, 1):
-            ways = [way for way in ways if way[1] & duty and way[0].live]
+            ways = [way for way in ways if way[1] & existential and way[0].live]
             if ways:
                 for _, text, _ in form.keys_of_class(label).by_cost(0):
                     key = b'"' + spelled(text) + b'":'

@@ -72,7 +72,7 @@ class AutomatonPool:
         counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
             many go on from every state behind it.
-        symbols: int32[n], of number states: what to follow to meet every value (`goals.number_values`).
+        symbols: int32[n], of number states: what to follow to meet every value (`value_graph.number_values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
             (`structgen.core.kernels.checks`).
         checked: those arrays that checks of tables read.
@@ -84,7 +84,7 @@ class AutomatonPool:
         self.version = array("q", [0])
         self.count = 0
         self._known: dict[Any, int] = {}
-        self.beginnings: dict[Any, Any] = {}  # of tables, by what goals are shared under (`tables.arrays`)
+        self.beginnings: dict[Any, Any] = {}  # of tables, by what value nodes are shared under (`tables.arrays`)
         self._starts: list[int] = []  # first states of the string automata, ascending
         self._number_of: dict[int, tuple[NumberAutomaton, int, dict[int, int]]] = {}
         self._allocate(FIRST_STATES)

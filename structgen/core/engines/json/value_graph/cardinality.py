@@ -1,7 +1,7 @@
-"""How many values goals have, as far as it matters for arrays of distinct items.
+"""How many values value nodes have, as far as it matters for arrays of distinct items.
 
 ``endless``: more values than could ever be written (a bounded integer with a million values counts as endless too).
-Of other goals values are counted up to what is needed.
+Of other value nodes values are counted up to what is needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from structgen.core.engines.json.numbers.spec import NumberSpec, lcm
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.specs import (
     ArraySpec,
     CountedSpec,
@@ -26,10 +26,10 @@ from structgen.core.regex.dfa import count_words
 from structgen.core.regex.labelled import MANY_WORDS
 
 MANY = 1_000_000
-Test = Callable[[GoalNode], bool]
+Test = Callable[[ValueNode], bool]
 
 
-def is_endless(node: GoalNode, endless: Test) -> bool:
+def is_endless(node: ValueNode, endless: Test) -> bool:
     """Whether a live node has endlessly many values, given which others have."""
     if any(number_count(choice.automaton.spec) >= MANY for choice in node.numbers):
         return True
@@ -40,10 +40,10 @@ def is_endless(node: GoalNode, endless: Test) -> bool:
     )
 
 
-def endless_nodes(nodes: Iterable[GoalNode]) -> set[GoalNode]:
+def endless_nodes(nodes: Iterable[ValueNode]) -> set[ValueNode]:
     """The live nodes with endlessly many values: the least fixpoint."""
     waiting = [node for node in nodes if node.live]
-    found: set[GoalNode] = set()
+    found: set[ValueNode] = set()
     changed = True
     while changed:
         changed = False
@@ -129,7 +129,7 @@ def number_count(spec: NumberSpec) -> int:
     return sum(spec.contains(value * step) for value in range(int(first), min(int(last), int(first) + MANY // 100) + 1))
 
 
-def count_values(node: GoalNode, enough: int, endless: Test, live: Test, listed: int) -> tuple[int, bool]:
+def count_values(node: ValueNode, enough: int, endless: Test, live: Test, listed: int) -> tuple[int, bool]:
     """(how many values a node has at least, up to ``enough``; whether that is exact).
 
     At most ``listed`` values are listed, of objects and arrays and where alternatives may overlap.

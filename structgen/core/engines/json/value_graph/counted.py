@@ -19,7 +19,7 @@ from structgen.core.json_schema.formula.language import FALSE, TRUE, Formula, Id
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
-    from structgen.core.engines.json.value_graph.node import GoalNode
+    from structgen.core.engines.json.value_graph.node import ValueNode
 
 
 K = TypeVar("K")
@@ -72,7 +72,7 @@ class CountedArrays:
 
     def __init__(
         self,
-        node: Callable[[Formula], GoalNode],
+        node: Callable[[Formula], ValueNode],
         possible: Callable[[Formula], bool],
         max_states: int,
         budget: StepBudget,

@@ -1,10 +1,10 @@
-"""Solved goals as plain arrays: what took long to compile can be kept in the cache folder, for other processes.
+"""Solved value nodes as plain arrays: what took long to compile can be kept in the cache folder, for other processes.
 
 Nothing of a file is executed or unpickled: it holds a JSON text (the graph) and integer arrays (automata). Automata are
 looked at here, and tables by `tables.verify`, before anything is handed out, so a wrong file cannot make a kernel read
 astray or a text come to a dead end; what it *allows* is as trustworthy as whoever can write to the folder, which holds
 object code, too, and is read only if nobody else can (`core.cache_folder`). A file is found by what it was made
-from: the schema, the options, this version and the sources that compile. Goals do not depend on a vocabulary.
+from: the schema, the options, this version and the sources that compile. Value nodes do not depend on a vocabulary.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from structgen.core.engines.json.numbers.automaton import automaton
 from structgen.core.engines.json.numbers.spec import NumberSpec
 from structgen.core.engines.json.value_graph.liveness import children
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.specs import (
     ArraySpec,
     CountedSpec,
@@ -45,12 +45,12 @@ from structgen.core.regex.lengths import distances
 from structgen.core.vocabulary import store
 from structgen.options import JsonOptions
 
-KIND = "goals"
+KIND = "values"
 MAX_FILES = 1_000
 """Files that are kept; the oldest go."""
 
 Arrays = dict[str, npt.NDArray[Any]]
-Solved = tuple[GoalNode, list[tuple[str, str]]]
+Solved = tuple[ValueNode, list[tuple[str, str]]]
 """The root of a solved graph, and what was left out on request: pointers with reasons."""
 
 
@@ -63,7 +63,7 @@ def key_of(schema: Any, options: JsonOptions) -> str:
 
 @lru_cache(1)
 def _sources() -> str:
-    """A hash of all that compiles: goals that other sources made are never looked at. Some milliseconds, once."""
+    """A hash of all that compiles: value nodes that other sources made are never looked at. Some milliseconds, once."""
     core = Path(__file__).parents[3]
     digest = hashlib.blake2b(digest_size=16)
     for folder in ("json_schema", "regex", "engines/json", "kernels/automata"):
@@ -91,7 +91,7 @@ def save(key: str, solved: Solved) -> None:
 
 
 # --- to arrays ---
-def encode(root: GoalNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
+def encode(root: ValueNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
     """A solved graph as arrays: what its root reaches. Linear.
 
     Raises:
@@ -127,7 +127,7 @@ def encode(root: GoalNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
     }
 
 
-def _node(node: GoalNode, number: dict[GoalNode, int], add: Callable[..., int]) -> list[Any]:
+def _node(node: ValueNode, number: dict[ValueNode, int], add: Callable[..., int]) -> list[Any]:
     strings: list[Any] = [
         list(spec.values)
         if isinstance(spec, EnumSpec)
@@ -160,7 +160,7 @@ def _fraction(text: str) -> Fraction:
     return Fraction(int(numerator, 16), int(denominator, 16))
 
 
-def _object(spec: ObjectSpec, number: dict[GoalNode, int], add: Callable[..., int]) -> dict[str, Any]:
+def _object(spec: ObjectSpec, number: dict[ValueNode, int], add: Callable[..., int]) -> dict[str, Any]:
     others: Any = None
     if isinstance(spec.others, KeyClasses):
         classes = spec.others
@@ -178,13 +178,13 @@ def _object(spec: ObjectSpec, number: dict[GoalNode, int], add: Callable[..., in
         "counts": [spec.least, spec.most],
         "others": others,
         "forbidden": sorted(spec.forbidden),
-        "duties": spec.duties,
+        "existentials": spec.existentials,
         "choices": [(name, [(number[node], bits) for node, bits in ways]) for name, ways in spec.choices.items()],
         "other_choices": [[(number[node], bits) for node, bits in ways] for ways in spec.other_choices],
     }
 
 
-def _array(spec: ArraySpec | CountedSpec, number: dict[GoalNode, int]) -> dict[str, Any]:
+def _array(spec: ArraySpec | CountedSpec, number: dict[ValueNode, int]) -> dict[str, Any]:
     if isinstance(spec, ArraySpec):
         items = [[number[node] for node in spec.prefix], number[spec.rest]]
         return {"items": items, "counts": [spec.least, spec.most], "distinct": spec.distinct}
@@ -206,7 +206,7 @@ def decode(arrays: Arrays) -> Solved:
     parts = [(table, ends[low:high]) for table, (low, high) in zip(*_tables(arrays), strict=True)]
     if (ends < 0).any() or any(table.max(initial=-1) >= len(table) for table, _ in parts):
         raise ValueError("an automaton leads out of itself")
-    nodes = [GoalNode(FALSE) for _ in graph["nodes"]]
+    nodes = [ValueNode(FALSE) for _ in graph["nodes"]]
     for node, (flags, live, strings, numbers, objects, items) in zip(nodes, graph["nodes"], strict=True):
         node.expanded, node.live, node.flags = True, bool(live), int(flags)
         node.strings = [_read_string(one, parts) for one in strings]
@@ -264,13 +264,13 @@ def _read_number(
 
 
 def _read_object(
-    nodes: list[GoalNode], parts: list[tuple[Any, Any]], *, keys: Any, required: Any, dependents: Any, counts: Any,
-    others: Any, forbidden: Any, duties: int, choices: Any, other_choices: Any,
+    nodes: list[ValueNode], parts: list[tuple[Any, Any]], *, keys: Any, required: Any, dependents: Any, counts: Any,
+    others: Any, forbidden: Any, existentials: int, choices: Any, other_choices: Any,
 ) -> ObjectSpec:  # fmt: skip
-    def ways(found: Any) -> list[tuple[GoalNode, int]]:
+    def ways(found: Any) -> list[tuple[ValueNode, int]]:
         return [(nodes[place], bits) for place, bits in found]
 
-    rest: GoalNode | KeyClasses | None = None
+    rest: ValueNode | KeyClasses | None = None
     if isinstance(others, list):
         part, places, words = others
         rest = KeyClasses(LabelledDfa(*parts[part]), [nodes[place] for place in places], words)
@@ -284,14 +284,20 @@ def _read_object(
         counts[1],
         rest,
         forbidden=set(forbidden),
-        duties=duties,
+        existentials=existentials,
         choices={name: ways(found) for name, found in choices},
         other_choices=[ways(found) for found in other_choices],
     )
 
 
 def _read_array(
-    nodes: list[GoalNode], *, distinct: Any, items: Any = None, counts: Any = None, states: Any = None, live: Any = None
+    nodes: list[ValueNode],
+    *,
+    distinct: Any,
+    items: Any = None,
+    counts: Any = None,
+    states: Any = None,
+    live: Any = None,
 ) -> ArraySpec | CountedSpec:
     if items is not None:
         prefix, rest = items

@@ -1,6 +1,6 @@
-"""Which goals have a value at all: the least fixpoint over the finished graph.
+"""Which value nodes have a value at all: the least fixpoint over the finished graph.
 
-A value is finite, so a goal that only leads to itself has none.
+A value is finite, so a value node that only leads to itself has none.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Set as AbstractSet
 
 from structgen.core.engines.json.value_graph.cardinality import count_values, is_endless
 from structgen.core.engines.json.value_graph.existentials import coverable
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.specs import ArraySpec, CountedSpec, KeyClasses, ObjectSpec
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.regex.labelled import MANY_WORDS
 
-Live = Callable[[GoalNode], bool]
+Live = Callable[[ValueNode], bool]
 _NO_NAMES: frozenset[str] = frozenset()
 MAX_LISTED = 2_000
-"""Values of a goal that are listed, to see whether there are enough for an array of distinct items."""
+"""Values of a value node that are listed, to see whether there are enough for an array of distinct items."""
 
 
-def children(node: GoalNode) -> list[GoalNode]:
+def children(node: ValueNode) -> list[ValueNode]:
     """The nodes that a node's objects and arrays lead to, with repetition."""
-    found: list[GoalNode] = []
+    found: list[ValueNode] = []
     for spec in node.objects:
         found += spec.keys.values()
-        if spec.duties:
+        if spec.existentials:
             for choices in (*spec.choices.values(), *spec.other_choices):
                 found += [child for child, _ in choices]
         if isinstance(spec.others, KeyClasses):
@@ -44,7 +44,7 @@ def children(node: GoalNode) -> list[GoalNode]:
     return found
 
 
-def _is_scalar_live(node: GoalNode) -> bool:
+def _is_scalar_live(node: ValueNode) -> bool:
     return bool(node.flags or node.strings or node.numbers)
 
 
@@ -70,7 +70,7 @@ def object_live(spec: ObjectSpec, live: Live) -> bool:
         return False
     if spec.most is not None and len(spec.required) > spec.most:
         return False
-    if spec.duties and not coverable(spec, live):
+    if spec.existentials and not coverable(spec, live):
         return False
     if not spec.least:
         return True
@@ -108,10 +108,10 @@ def array_live(spec: ArraySpec | CountedSpec, live: Live) -> bool:
     return True
 
 
-def _count(node: GoalNode, need: int, live: Live) -> tuple[int, bool]:
-    visiting: set[GoalNode] = set()
+def _count(node: ValueNode, need: int, live: Live) -> tuple[int, bool]:
+    visiting: set[ValueNode] = set()
 
-    def endless(node: GoalNode) -> bool:
+    def endless(node: ValueNode) -> bool:
         if node in visiting or not live(node):
             return False
         visiting.add(node)
@@ -168,7 +168,7 @@ def longest(spec: ArraySpec, live: Live) -> float:
     return limit
 
 
-def _alive(node: GoalNode, live: Live) -> bool:
+def _alive(node: ValueNode, live: Live) -> bool:
     for spec in node.objects:  # no generator: most have one object or one array
         if object_live(spec, live):
             return True
@@ -176,8 +176,8 @@ def _alive(node: GoalNode, live: Live) -> bool:
 
 
 # --- the fixpoint ---
-def solve(nodes: Iterable[GoalNode]) -> list[GoalNode]:
-    """Set ``live`` on expanded nodes: the least fixpoint. Linear where no goal waits for a later one.
+def solve(nodes: Iterable[ValueNode]) -> list[ValueNode]:
+    """Set ``live`` on expanded nodes: the least fixpoint. Linear where no value node waits for a later one.
 
     Gives back those that are dead, and those that may have objects or arrays without a value: what is left to `prune`.
     """
@@ -204,16 +204,16 @@ def solve(nodes: Iterable[GoalNode]) -> list[GoalNode]:
     return unsettled + open_nodes
 
 
-def _is_settled(node: GoalNode) -> bool:
+def _is_settled(node: ValueNode) -> bool:
     """Whether a node that was found alive has one way to be, which more live nodes leave as it is."""
     if len(node.objects) + len(node.arrays) > 1:
         return False
     for spec in node.objects:
-        return not spec.forbidden and not spec.duties
+        return not spec.forbidden and not spec.existentials
     return isinstance(node.arrays[0], ArraySpec) and not node.arrays[0].distinct
 
 
-def prune(nodes: Iterable[GoalNode]) -> None:
+def prune(nodes: Iterable[ValueNode]) -> None:
     """Take out the objects and arrays of solved nodes that have no value."""
     for node in nodes:
         if node.live and node.objects:
@@ -222,14 +222,14 @@ def prune(nodes: Iterable[GoalNode]) -> None:
             node.arrays = [spec for spec in node.arrays if array_live(spec, is_live)]
 
 
-def is_live(node: GoalNode) -> bool:
+def is_live(node: ValueNode) -> bool:
     """The answer that `solve` has found."""
     return node.live
 
 
-def reachable(root: GoalNode) -> dict[GoalNode, None]:
+def reachable(root: ValueNode) -> dict[ValueNode, None]:
     """The nodes that a node leads to, itself first."""
-    reached: dict[GoalNode, None] = {root: None}
+    reached: dict[ValueNode, None] = {root: None}
     stack = [root]
     while stack:
         for child in children(stack.pop()):
@@ -239,7 +239,7 @@ def reachable(root: GoalNode) -> dict[GoalNode, None]:
     return reached
 
 
-def live_goals(root: GoalNode) -> dict[GoalNode, None]:
+def live_nodes(root: ValueNode) -> dict[ValueNode, None]:
     """The live nodes that a live node reaches through such, itself first."""
     found, waiting = {root: None}, [root]
     for node in waiting:
@@ -250,7 +250,7 @@ def live_goals(root: GoalNode) -> dict[GoalNode, None]:
     return found
 
 
-def possibly_live(root: GoalNode, active: set[GoalNode], budget: StepBudget) -> bool:
+def possibly_live(root: ValueNode, active: set[ValueNode], budget: StepBudget) -> bool:
     """Whether a node may have a value, where nodes that are ``active`` (being expanded) are taken to have one."""
     reached = reachable(root)
     budget.spend(len(reached))

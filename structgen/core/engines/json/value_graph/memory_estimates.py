@@ -1,23 +1,23 @@
-"""About how much memory goals take, for what keeps them: numbers that were measured, within some 20 %."""
+"""About how much memory value nodes take, for what keeps them: numbers that were measured, within some 20 %."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.specs import CountedSpec, EnumSpec, KeyClasses, NumberChoice, StringSpec
 from structgen.core.regex.dfa import Dfa
 
-GOAL_BYTES = 1_024  # of a goal with its formula
+NODE_BYTES = 1_024  # of a value node with its formula
 KEY_BYTES, ITEM_BYTES = 1_024, 192  # of a key with the formulas that speak of it alone; of an item or constant
 ARRAY_BYTES = 512  # of an automaton besides its table
 POOL_BYTES = 1_024 + 68  # of a state of an automaton in the pool, which grammars keep once it is outgrown
 
 
-def goal_bytes(node: GoalNode, counted: set[int]) -> int:
-    """Of a goal with its formula, but not of goals that it leads to. Automata are counted that are not ``counted``
+def node_bytes(node: ValueNode, counted: set[int]) -> int:
+    """Of a node with its formula, but not of nodes that it leads to. Automata are counted that are not ``counted``
     (their ids) yet, and are then."""
-    size = GOAL_BYTES
+    size = NODE_BYTES
     for string in node.strings:
         size += scalar_bytes(string, counted)
     for number in node.numbers:
@@ -32,7 +32,7 @@ def goal_bytes(node: GoalNode, counted: set[int]) -> int:
 
 
 def scalar_bytes(spec: EnumSpec | StringSpec | NumberChoice | Any, counted: set[int]) -> int:
-    """Of what is asked of strings or numbers (None: nothing can satisfy it); automata as in `goal_bytes`."""
+    """Of what is asked of strings or numbers (None: nothing can satisfy it); automata as in `node_bytes`."""
     if isinstance(spec, EnumSpec):
         return ITEM_BYTES * len(spec.values)
     if isinstance(spec, NumberChoice):
@@ -42,8 +42,8 @@ def scalar_bytes(spec: EnumSpec | StringSpec | NumberChoice | Any, counted: set[
     return 0
 
 
-def pooled_bytes(node: GoalNode, counted: set[int]) -> int:
-    """Of the automata of texts and keys of a goal, as the pool has them; ``counted`` as in `goal_bytes`."""
+def pooled_bytes(node: ValueNode, counted: set[int]) -> int:
+    """Of the automata of texts and keys of a value node, as the pool has them; ``counted`` as in `node_bytes`."""
     states = 0
     for string in node.strings:
         if isinstance(string, StringSpec) and string.dfa is not None and _is_new(string.dfa, counted):

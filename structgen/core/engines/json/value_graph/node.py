@@ -1,4 +1,4 @@
-"""A goal for one value: what is allowed of each JSON type."""
+"""The node of one value: what is allowed of each JSON type."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from structgen.core.json_schema.formula.language import Formula
 StringAlternative = EnumSpec | StringSpec
 
 
-class GoalNode:
-    """A goal for one value: flags for null, true and false, and alternatives for the other types.
+class ValueNode:
+    """What is allowed for one value: flags for null, true and false, and alternatives for the other types.
 
-    ``live``: some value satisfies it (set by `goals.liveness.solve`). ``shared``: it is solved and may be part of other
-    schemas' graphs, too (`goals.shared`); it is not changed any more. ``steps``: what its expansion has cost.
+    ``live``: some value satisfies it (set by `liveness.solve`). ``shared``: it is solved and may be part of other schemas'
+    graphs, too (`value_graph.shared`); it is not changed any more. ``steps``: what its expansion has cost.
     """
 
     __slots__ = (

@@ -13,7 +13,7 @@ from structgen.core.regex.labelled import LabelledDfa
 from structgen.core.regex.lengths import Distances
 
 if TYPE_CHECKING:
-    from structgen.core.engines.json.value_graph.node import GoalNode
+    from structgen.core.engines.json.value_graph.node import ValueNode
 
 
 @dataclass(slots=True)
@@ -53,24 +53,24 @@ class KeyClasses:
     """
 
     automaton: LabelledDfa
-    nodes: list[GoalNode]
+    nodes: list[ValueNode]
     words: list[int]
 
 
-Choice: TypeAlias = "tuple[GoalNode, int]"
-"""The node of a member's value, and the obligations (bits) that such a value meets."""
+Choice: TypeAlias = "tuple[ValueNode, int]"
+"""The node of a member's value, and the existentials (bits) that such a value meets."""
 
 
 @dataclass(slots=True)
 class Undeclared:
     """The undeclared keys of a solved object: classes (as in `KeyClasses`) that have values, one at least.
 
-    ``choices``: of each class, if there are obligations. ``narrow``: there are beginnings that only finitely many
+    ``choices``: of each class, if there are existentials. ``narrow``: there are beginnings that only finitely many
     undeclared keys have; the automaton then leads to no declared key.
     """
 
     automaton: LabelledDfa
-    nodes: list[GoalNode]
+    nodes: list[ValueNode]
     choices: Sequence[list[Choice]]
     narrow: bool
 
@@ -80,19 +80,19 @@ class ObjectSpec:
     """An object. ``keys`` maps each key that the schema names to its value's node, in declared order.
 
     ``required`` names must be present; ``dependents[k]`` are required if k is present (closed under itself). Other
-    keys: ``others`` is the node of their values, or their classes, or None: not allowed. ``duties``: how many
-    obligations the members have to meet together; ``choices[k]``: the ways in which key k can meet some of them,
-    ``other_choices``: other keys, by class. ``settled``: what `goals.key_classes.settle` has found.
+    keys: ``others`` is the node of their values, or their classes, or None: not allowed. ``existentials``: how many
+    conditions the members have to meet together, each by some member; ``choices[k]``: the ways in which
+    key k can meet some of them, ``other_choices``: other keys, by class. ``settled``: what `value_graph.key_classes.settle` has found.
     """
 
-    keys: dict[str, GoalNode]
+    keys: dict[str, ValueNode]
     required: set[str]
     dependents: dict[str, set[str]]
     least: int
     most: int | None
-    others: GoalNode | KeyClasses | None
+    others: ValueNode | KeyClasses | None
     forbidden: AbstractSet[str] = frozenset()  # keys whose values no JSON satisfies; set when solved
-    duties: int = 0
+    existentials: int = 0
     choices: dict[str, list[Choice]] = field(default_factory=dict)
     other_choices: Sequence[list[Choice]] = ()
     settled: tuple[Undeclared | None] | None = None
@@ -105,8 +105,8 @@ class ArraySpec:
     ``distinct``: no two items are equal (True), or two must be (False); None: either.
     """
 
-    prefix: list[GoalNode]
-    rest: GoalNode
+    prefix: list[ValueNode]
+    rest: ValueNode
     least: int
     most: int | None
     distinct: bool | None = None
@@ -121,7 +121,7 @@ class CountedState:
     """
 
     closes: bool
-    choices: list[tuple[GoalNode, int]]
+    choices: list[tuple[ValueNode, int]]
     needs: list[int]
 
 

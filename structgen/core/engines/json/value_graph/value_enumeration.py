@@ -1,7 +1,7 @@
-"""The values of goals that have few, listed: how many distinct items an array may have is a question of counting.
+"""The values of nodes that have few, listed: how many distinct items an array may have is a question of counting.
 
 Values are in canonical form (`formula.values`). A list is exact if it is known to hold every value; where the
-search for them outgrows its budget, or a goal leads back to itself, it holds some.
+search for them outgrows its budget, or a value node leads back to itself, it holds some.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import islice
 
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.number_values import value_texts
 from structgen.core.engines.json.value_graph.specs import (
     ArraySpec,
@@ -30,19 +30,19 @@ MAX_STEPS = 20_000
 MAX_DEPTH = 20
 """Values within values; deeper ones are left out."""
 
-Live = Callable[[GoalNode], bool]
+Live = Callable[[ValueNode], bool]
 Values = dict[Canonical, None]
 
 
 class FewValues:
-    """Lists values of goals, given which have any. For one question: the budget is spent by all lists together."""
+    """Lists values of nodes, given which have any. For one question: the budget is spent by all lists together."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._steps = MAX_STEPS
-        self._visiting: set[GoalNode] = set()
+        self._visiting: set[ValueNode] = set()
 
-    def of(self, node: GoalNode, limit: int) -> tuple[Values, bool]:
+    def of(self, node: ValueNode, limit: int) -> tuple[Values, bool]:
         """Up to ``limit`` values of a node, and whether these are all."""
         if node in self._visiting or not self._live(node):
             return {}, node not in self._visiting
@@ -56,7 +56,7 @@ class FewValues:
         finally:
             self._visiting.discard(node)
 
-    def scalars(self, node: GoalNode, limit: int) -> tuple[Values, bool]:
+    def scalars(self, node: ValueNode, limit: int) -> tuple[Values, bool]:
         """Values that are no object and no array."""
         found: Values = {}
         exact = True
@@ -68,7 +68,7 @@ class FewValues:
             exact = self._collect(found, limit, _strings(spec)) and exact
         return dict(islice(found.items(), limit)), exact and len(found) <= limit
 
-    def compounds(self, node: GoalNode, limit: int) -> tuple[Values, bool]:
+    def compounds(self, node: ValueNode, limit: int) -> tuple[Values, bool]:
         """Values that are objects or arrays."""
         found: Values = {}
         exact = True
@@ -124,7 +124,7 @@ class FewValues:
     @staticmethod
     def _is_whole(spec: ObjectSpec, members: dict[str, Canonical], met: int) -> bool:
         needed = set().union(spec.required, *[spec.dependents.get(name, ()) for name in members])
-        return len(members) >= spec.least and needed <= members.keys() and met == (1 << spec.duties) - 1
+        return len(members) >= spec.least and needed <= members.keys() and met == (1 << spec.existentials) - 1
 
     # --- arrays ---
     def _arrays(self, spec: ArraySpec, limit: int) -> Iterator[Canonical]:
@@ -156,7 +156,7 @@ class FewValues:
                     yield _CUT
 
     def _longer(
-        self, items: tuple[Canonical, ...], node: GoalNode, limit: int, distinct: bool
+        self, items: tuple[Canonical, ...], node: ValueNode, limit: int, distinct: bool
     ) -> tuple[list[tuple[Canonical, ...]], bool]:
         """The items with one more, and whether with all; of distinct ones as many as could all be there already."""
         values, exact = self.of(node, limit + 1 + len(items))
