@@ -291,14 +291,9 @@ def _read_object(
 
 
 def _read_array(
-    nodes: list[ValueNode],
-    *,
-    distinct: Any,
-    items: Any = None,
-    counts: Any = None,
-    states: Any = None,
+    nodes: list[ValueNode], *, distinct: Any, items: Any = None, counts: Any = None, states: Any = None,
     live: Any = None,
-) -> ArraySpec | CountedSpec:
+) -> ArraySpec | CountedSpec:  # fmt: skip
     if items is not None:
         prefix, rest = items
         return ArraySpec([nodes[place] for place in prefix], nodes[rest], counts[0], counts[1], distinct)

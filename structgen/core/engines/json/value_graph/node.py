@@ -20,8 +20,8 @@ StringAlternative = EnumSpec | StringSpec
 class ValueNode:
     """What is allowed for one value: flags for null, true and false, and alternatives for the other types.
 
-    ``live``: some value satisfies it (set by `liveness.solve`). ``shared``: it is solved and may be part of other schemas'
-    graphs, too (`value_graph.shared`); it is not changed any more. ``steps``: what its expansion has cost.
+    ``live``: some value satisfies it (set by `liveness.solve`). ``shared``: it is solved and may be part of other
+    schemas' graphs, too (`shared`); it is not changed any more. ``steps``: what its expansion has cost.
     """
 
     __slots__ = (

@@ -82,7 +82,8 @@ class ObjectSpec:
     ``required`` names must be present; ``dependents[k]`` are required if k is present (closed under itself). Other
     keys: ``others`` is the node of their values, or their classes, or None: not allowed. ``existentials``: how many
     conditions the members have to meet together, each by some member; ``choices[k]``: the ways in which
-    key k can meet some of them, ``other_choices``: other keys, by class. ``settled``: what `value_graph.key_classes.settle` has found.
+    key k can meet some of them, ``other_choices``: other keys, by class. ``settled``: what `key_classes.settle` has
+    found.
     """
 
     keys: dict[str, ValueNode]
