@@ -17,9 +17,10 @@ import numpy as np
 from structgen import JsonOptions
 from structgen.benchmarking.table import markdown_table
 from structgen.core.engines.json.value_graph.graph import ValueGraph
+from structgen.core.engines.json.value_graph.items import CountedSpec
 from structgen.core.engines.json.value_graph.liveness import reachable
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.specs import CountedSpec, KeyClasses, StringSpec
+from structgen.core.engines.json.value_graph.scalars import StringSpec
 from structgen.core.json_schema.lowering import lower
 from structgen.errors import ConstraintError
 
@@ -32,7 +33,7 @@ def automata(node: ValueNode) -> Iterator[int]:
         if isinstance(string, StringSpec) and string.dfa is not None:
             yield len(string.dfa)
     for spec in node.objects:
-        if isinstance(spec.others, KeyClasses):
+        if spec.others is not None and not spec.others.is_one:
             yield len(spec.others.automaton.labels)
     for array in node.arrays:
         if isinstance(array, CountedSpec):

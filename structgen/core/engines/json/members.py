@@ -14,9 +14,9 @@ from typing import Any
 
 from structgen.core.engines.json.compiled import JsonGrammar, grammar_of, restated
 from structgen.core.engines.json.value_graph.graph import ValueGraph
-from structgen.core.engines.json.value_graph.liveness import array_live, is_live, object_live
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.specs import EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
 from structgen.core.json_schema.formula.language import Formula, Type, and_
 from structgen.core.json_schema.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.core.json_schema.lowering import Lowered, lower
@@ -108,7 +108,7 @@ class ObjectMembers:
             self.lowered: Lowered = lower(schema, options)
             self._root = and_(Type(OBJECT), self.lowered.root)
             root = ValueGraph(self.lowered, options).compile(self._root)
-            specs = [spec for spec in root.objects if object_live(spec, is_live)]
+            specs = root.objects
             self.names: dict[str, None] = {name: None for spec in specs for name in spec.keys}
             self._values: dict[ValueNode, MemberValues] = {}
             self.cases = [self._case(spec) for spec in specs]
@@ -162,19 +162,16 @@ class ObjectMembers:
 
 def _classes(spec: ObjectSpec) -> Iterable[tuple[Dfa, ValueNode, list[Any]]]:
     """The classes of keys that are not declared: names, node, ways to meet existentials."""
-    others = spec.others
-    if isinstance(others, KeyClasses):
-        for number, node in enumerate(others.nodes):
-            yield others.automaton.of_class(number + 1), node, spec.other_choices[number] if spec.existentials else []
-    elif others is not None:
-        yield universal(), others, spec.other_choices[0] if spec.existentials else []
+    if spec.others is not None:
+        for number, node in enumerate(spec.others.nodes):
+            names = spec.others.automaton.of_class(number + 1)
+            yield names, node, spec.other_choices[number] if spec.existentials else []
 
 
 def _kinds(node: ValueNode) -> int:
     kinds = (NULL if node.flags & 1 else 0) | (BOOLEAN if node.flags & 6 else 0)
     kinds |= (NUMBER if node.numbers else 0) | (STRING if node.strings else 0)
-    kinds |= ARRAY if any(array_live(spec, is_live) for spec in node.arrays) else 0
-    return kinds | (OBJECT if any(object_live(spec, is_live) for spec in node.objects) else 0)
+    return kinds | (ARRAY if node.arrays else 0) | (OBJECT if node.objects else 0)
 
 
 def _language(spec: EnumSpec | StringSpec, limit: int) -> Dfa:

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from heapq import heappop, heappush
 from itertools import count, islice, product
 
 import numpy as np
 
 from structgen.core.engines.json.completion.cheapest_words import (
-    NEVER,
     Words,
     any_text,
     code_points,
@@ -34,17 +32,11 @@ from structgen.core.engines.json.completion.completion_tables import (
     bits_of,
 )
 from structgen.core.engines.json.completion.object_plans import MAX_PARTS, Costs, ObjectPlans
-from structgen.core.engines.json.value_graph.liveness import array_live, is_live, object_live
+from structgen.core.engines.json.numbers.values import value_texts
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.number_values import value_texts
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    CountedSpec,
-    EnumSpec,
-    KeyClasses,
-    ObjectSpec,
-    StringSpec,
-)
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec, StringSpec
 from structgen.core.regex.dfa import Dfa
 from structgen.errors import CompletionTooLongError
 from structgen.options import JsonOptions
@@ -167,11 +159,9 @@ class Values:
             yield from (b'"' + spelled(text) + b'"' for text in self._strings(spec))
         yield self.text(node, depth)
         for array in node.arrays:
-            if array_live(array, is_live):
-                yield from self._other_arrays(array, depth)
+            yield from self._other_arrays(array, depth)
         for members in node.objects:
-            if object_live(members, is_live):
-                yield from self._other_objects(members, depth)
+            yield from self._other_objects(members, depth)
 
     def distinct_texts(self, nodes: Items, depth: int) -> list[bytes]:
         """Texts of items that must differ; where there seem to be too few, the shortest is repeated."""
@@ -191,11 +181,11 @@ class Values:
         if items is None:
             return
         texts = self.distinct_texts(items, depth + 1) if spec.distinct else [self.text(n, depth + 1) for n in items]
-        if isinstance(spec, ArraySpec) and (spec.most is None or spec.most > len(items)):
-            following = item(spec, len(items))
-            if following.live:
-                for text in self.distinct(following, depth + 1):
-                    yield self._bracketed(b"[", [*texts, text], b"]", depth)
+        if isinstance(spec, ArraySpec):
+            for following, _ in spec.following(len(items)):
+                if following.live:
+                    for text in self.distinct(following, depth + 1):
+                        yield self._bracketed(b"[", [*texts, text], b"]", depth)
         if items:
             for text in self.distinct(items[-1], depth + 1):
                 yield self._bracketed(b"[", [*texts[:-1], text], b"]", depth)
@@ -242,7 +232,7 @@ class Values:
         nodes = [root]
         parents: dict[ValueNode, list[ValueNode]] = {root: []}
         for node in nodes:
-            for child in set(_needed(node)):
+            for child in {child for spec in (*node.objects, *node.arrays) for child in spec.needed()}:
                 if child not in self._found and child.live:
                     if child not in parents:
                         parents[child] = []
@@ -283,45 +273,21 @@ class Values:
         """The cheapest object or array, as far as ``cost`` knows its parts."""
         best: tuple[int, Items | ValuePlan] | None = None
         for array in node.arrays:
-            if array_live(array, is_live):
-                items = self.items(array, cost)
-                total = NEVER if items is None else 2 + self._items_cost(items, cost)
-                if items is not None and total < (best[0] if best else NEVER):
-                    best = (total, DistinctItems(items) if array.distinct else items)
+            items = self.items(array, cost)
+            total = NEVER if items is None else 2 + self._items_cost(items, cost)
+            if items is not None and total < (best[0] if best else NEVER):
+                best = (total, DistinctItems(items) if array.distinct else items)
         for spec in node.objects:
-            if object_live(spec, is_live):
-                plan = self.objects.plan(Open(self.object_form(spec)), False, cost)
-                if plan is not None:
-                    total = 2 + plan.cost + (self._line - 1 if plan.members else 0)
-                    if total < (best[0] if best else NEVER):
-                        best = (total, plan)
+            plan = self.objects.plan(Open(self.object_form(spec)), False, cost)
+            if plan is not None:
+                total = 2 + plan.cost + (self._line - 1 if plan.members else 0)
+                if total < (best[0] if best else NEVER):
+                    best = (total, plan)
         return best
 
     def items(self, spec: ArraySpec | CountedSpec, cost: Costs | None = None, start: int = 0) -> Items | None:
         """The nodes of the fewest (cheapest) items that complete an array, from ``start`` items or that state on."""
-        if isinstance(spec, CountedSpec):
-            return self._counted_items(spec, cost or self.cost, start)
-        if spec.least - start > MAX_PARTS:
-            return None
-        return tuple(item(spec, index) for index in range(start, spec.least))
-
-    def _counted_items(self, spec: CountedSpec, cost: Costs, start: int) -> Items | None:
-        """The cheapest way from a state of a counted array to one where it may close (Dijkstra's algorithm)."""
-        heap: list[tuple[int, int, int, Items]] = [(0, 0, start, ())]
-        order = count()
-        done: set[int] = set()
-        while heap:
-            price, _, state, nodes = heappop(heap)
-            if state in done:
-                continue
-            done.add(state)
-            if spec.states[state].closes:
-                return nodes
-            for node, after in spec.states[state].choices:
-                step = cost(node) if node.live and spec.live[after] else NEVER
-                if step < NEVER and after not in done:
-                    heappush(heap, (price + step + 1 + self._line, next(order), after, (*nodes, node)))
-        return None
+        return spec.completion(start, cost or self.cost, 1 + self._line)
 
     def _items_cost(self, items: Items, cost: Costs) -> int:
         if not items:
@@ -360,31 +326,3 @@ def lettered(least: int, most: int | None) -> Iterator[bytes]:
             return
         for letters in product(b"abcdefghijklmnopqrstuvwxyz", repeat=length):
             yield bytes(letters)
-
-
-def item(spec: ArraySpec, index: int) -> ValueNode:
-    """The node of an array's item."""
-    return spec.prefix[index] if index < len(spec.prefix) else spec.rest
-
-
-def _needed(node: ValueNode) -> Iterator[ValueNode]:
-    """The nodes that the cost of a node may depend on."""
-    for array in node.arrays:
-        if isinstance(array, CountedSpec):
-            for state in array.states:
-                yield from (child for child, _ in state.choices)
-            continue
-        yield from array.prefix[: array.least]
-        if array.least > len(array.prefix):
-            yield array.rest
-    for spec in node.objects:
-        for ways in (*spec.choices.values(), *spec.other_choices):
-            yield from (child for child, _ in ways)
-        if spec.least > len(spec.required) or spec.existentials:
-            yield from spec.keys.values()
-            if isinstance(spec.others, KeyClasses):
-                yield from spec.others.nodes
-            elif spec.others is not None:
-                yield spec.others
-        else:
-            yield from (spec.keys[name] for name in spec.required)

@@ -21,8 +21,8 @@ from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.completion.draft_candidates import LikelyTexts, Spacing
 from structgen.core.engines.json.completion.lengths import Lengths
 from structgen.core.engines.json.completion.remaining_text import Arena, Index, RestWriter, Tabled
+from structgen.core.engines.json.numbers.values import symbols
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.number_values import symbols
 from structgen.core.kernels.json import layout
 from structgen.errors import CompletionTooLongError, InternalError
 from structgen.options import JsonOptions

@@ -17,8 +17,9 @@ from structgen.core.engines.json.completion.completion_tables import EnumForm, O
 from structgen.core.engines.json.completion.memo import keep
 from structgen.core.engines.json.completion.object_lengths import ObjectLengths
 from structgen.core.engines.json.completion.remaining_text import LITERALS, Counted, Index
+from structgen.core.engines.json.value_graph.items import ArraySpec
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.specs import ArraySpec, StringSpec
+from structgen.core.engines.json.value_graph.scalars import StringSpec
 from structgen.core.engines.protocols import TOO_LONG
 from structgen.core.kernels.json import layout
 from structgen.errors import CompletionTooLongError

@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from structgen.core.engines.json.completion.cheapest_values import Values
-from structgen.core.engines.json.completion.cheapest_words import NEVER, spelled
+from structgen.core.engines.json.completion.cheapest_words import spelled
 from structgen.core.engines.json.completion.completion_tables import ObjectForm, Open, bits_of, key_hash
 from structgen.core.engines.json.completion.memo import keep
 from structgen.core.engines.json.completion.remaining_text import hashes_below
 from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.scalars import NEVER
 from structgen.core.engines.protocols import TOO_LONG
 from structgen.core.kernels.json import layout
 

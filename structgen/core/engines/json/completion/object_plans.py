@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.json.completion.cheapest_words import NEVER, Words, any_text, spelled
+from structgen.core.engines.json.completion.cheapest_words import Words, any_text, spelled
 from structgen.core.engines.json.completion.completion_tables import (
     Member,
     ObjectForm,
@@ -17,7 +17,8 @@ from structgen.core.engines.json.completion.completion_tables import (
     key_hash,
 )
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.specs import Choice
+from structgen.core.engines.json.value_graph.objects import Choice
+from structgen.core.engines.json.value_graph.scalars import NEVER
 from structgen.core.regex.labelled import every_text
 
 Costs = Callable[[ValueNode], int]

@@ -21,9 +21,9 @@ from structgen.core.engines.json.completion.completion_tables import EnumForm, M
 from structgen.core.engines.json.completion.memo import keep
 from structgen.core.engines.json.tables.arrays import JsonTables
 from structgen.core.engines.json.tables.pool import AutomatonPool
-from structgen.core.engines.json.value_graph.liveness import array_live, children, is_live, object_live
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.specs import ArraySpec, CountedSpec, EnumSpec, StringSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
 from structgen.core.kernels.json import layout
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import CompletionTooLongError
@@ -63,11 +63,10 @@ class Index:
         for node in found:
             for place, string in zip(self._records(node, layout.NODE_STRINGS), node.strings, strict=True):
                 self.strings[place] = values.enum_form(string) if isinstance(string, EnumSpec) else string
-            objects = [spec for spec in node.objects if object_live(spec, is_live)]
-            for place, spec in zip(self._records(node, layout.NODE_OBJECTS), objects, strict=True):
+            for place, spec in zip(self._records(node, layout.NODE_OBJECTS), node.objects, strict=True):
                 self.frames[place] = values.object_form(spec)
             self._arrays(node)
-            for child in children(node):
+            for child in node.children():
                 if child.live and self._places[child] not in self.nodes:
                     self.nodes[self._places[child]] = child
                     found.append(child)
@@ -76,22 +75,20 @@ class Index:
         """A counted array has a record for each of its first choices, and further ones for its states."""
         records = iter(self._records(node, layout.NODE_ARRAYS))
         for spec in node.arrays:
-            if not array_live(spec, is_live):
-                continue
             if isinstance(spec, ArraySpec):
                 place = next(records)
                 self.frames[place] = spec
                 if spec.distinct is False:
                     self.frames[int(self.table[place + layout.A_PAIRED])] = spec
                 continue
-            choices = [after for child, after in spec.states[0].choices if child.live and spec.live[after]]
+            choices = [after for _, after in spec.live_choices(0)]
             starts = [next(records) for _ in choices or [0]]
             reached = dict.fromkeys(starts, 0)
             waiting = list(reached)
             for place in waiting:
                 self.frames[place] = Counted(spec, reached[place])
                 first, count = int(self.table[place + layout.T_CHOICES]), int(self.table[place + layout.T_COUNT])
-                afters = [a for child, a in spec.states[reached[place]].choices if child.live and spec.live[a]]
+                afters = [after for _, after in spec.live_choices(reached[place])]
                 if place in starts and choices:
                     afters = [choices[starts.index(place)]]
                 for number, after in enumerate(afters[:count]):

@@ -15,23 +15,19 @@ from struct import pack
 import numpy as np
 
 from structgen.core.engines.json.tables.pool import AutomatonPool, class_words
-from structgen.core.engines.json.value_graph.cardinality import count_values, endless_nodes, endless_states
+from structgen.core.engines.json.value_graph.cardinality import count_values, endless_nodes
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.key_classes import settle
-from structgen.core.engines.json.value_graph.liveness import children, is_live, live_nodes, longest
+from structgen.core.engines.json.value_graph.liveness import live_nodes, longest
 from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import Choice, ObjectSpec, is_live
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
 from structgen.core.engines.json.value_graph.shared import SHARED
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    Choice,
-    CountedSpec,
-    EnumSpec,
-    ObjectSpec,
-    StringSpec,
-)
 from structgen.core.json_schema.formula.language import INT, MAX_COUNT, Mult, Type, and_
 from structgen.core.json_schema.formula.values import NUMBER
 from structgen.core.kernels.json import layout
 from structgen.core.regex.dfa import Dfa
+from structgen.core.regex.labelled import every_text
 from structgen.core.regex.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.options import JsonOptions
@@ -158,7 +154,7 @@ class _Writer:
             if node.shared and (formula.__class__ is Type or formula in _INTEGERS):
                 self.common.append(node)
             if node.objects or node.arrays:
-                for child in children(node):
+                for child in node.children():
                     if child.live and child not in places:
                         place += layout.NODE_SIZE
                         places[child] = place
@@ -317,15 +313,13 @@ class _Writer:
 
     def _others(self, spec: ObjectSpec) -> tuple[int, int, int, int, int, int]:
         """Kind, start state, node (or choices), number, word counts of the undeclared keys; whether they are narrow."""
-        if isinstance(spec.others, ValueNode) and not spec.existentials:
-            if spec.others.live:
-                return layout.ONE_CLASS, self.pool.universal, self.places[spec.others], 1, 0, 0
-            return layout.NO_OTHERS, 0, 0, 0, 0, 0
         others = settle(spec, self.options.max_automaton_states)
         if others is None:
             return layout.NO_OTHERS, 0, 0, 0, 0, 0
-        if isinstance(spec.others, ValueNode):
-            return layout.ONE_CLASS, self.pool.universal, self._choices(spec.others, others.choices[0]), 1, 0, 0
+        if others.automaton is every_text():
+            node = others.nodes[0]
+            child = self._choices(node, others.choices[0]) if spec.existentials else self.places[node]
+            return layout.ONE_CLASS, self.pool.universal, child, 1, 0, 0
         start = self.pool.add_key_classes(others)
         places = [self.places[node] for node in others.nodes]
         counts = 0
@@ -351,7 +345,7 @@ class _Writer:
         """The records that an array of the spec may begin with."""
         if isinstance(spec, CountedSpec):
             return self._counted(spec)
-        most = longest(spec, is_live)
+        most = longest(spec)
         prefix = self._record(*[self.places.get(node, -1) for node in spec.prefix])
         rest = self.places[spec.rest] if spec.rest.live else -1
         limit = -1 if most == math.inf else int(most)
@@ -362,12 +356,12 @@ class _Writer:
 
     def _counted(self, spec: CountedSpec) -> list[int]:
         """Records of the states; the first has one for each choice, since no comma stands before a first item."""
-        endless = endless_states(spec, self.endless.__contains__)
+        endless = spec.endless_states(self.endless.__contains__)
         live = [number for number, alive in enumerate(spec.live) if alive]
         records = {number: self._record(*[0] * layout.A_SIZE) for number in live}
         first: list[int] = []
         for number in live:
-            ways = [way for way in spec.states[number].choices if way[0].live and spec.live[way[1]]]
+            ways = spec.live_choices(number)
             choices = [(self.places[node], records[after]) for node, after in ways]
             head = (layout.R_COUNTED, int(spec.states[number].closes), int(endless[number]))
             tail = (0, layout.DISTINCT if spec.distinct else 0, 0)

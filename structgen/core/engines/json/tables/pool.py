@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton
-from structgen.core.engines.json.value_graph.number_values import symbols, value_counts
-from structgen.core.engines.json.value_graph.specs import Undeclared
+from structgen.core.engines.json.numbers.values import symbols, value_counts
+from structgen.core.engines.json.value_graph.objects import Undeclared
 from structgen.core.engines.pages import zero_pages
 from structgen.core.kernels.checks import calls as checks
 from structgen.core.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
@@ -72,7 +72,7 @@ class AutomatonPool:
         counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
             many go on from every state behind it.
-        symbols: int32[n], of number states: what to follow to meet every value (`value_graph.number_values`).
+        symbols: int32[n], of number states: what to follow to meet every value (`numbers.values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
             (`structgen.core.kernels.checks`).
         checked: those arrays that checks of tables read.

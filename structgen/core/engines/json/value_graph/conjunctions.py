@@ -11,18 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 from structgen.core.engines.json.numbers.automaton import automaton
 from structgen.core.engines.json.numbers.spec import NumberSpec, Spelling, prime_to_ten
 from structgen.core.engines.json.value_graph.counted import CountedArrays, CountedPlan, counters
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.key_classes import ObjectBuilder
 from structgen.core.engines.json.value_graph.key_terms import encodable
-from structgen.core.engines.json.value_graph.memory_estimates import NODE_BYTES, scalar_bytes
+from structgen.core.engines.json.value_graph.memory_estimates import NODE_BYTES
 from structgen.core.engines.json.value_graph.normal_form import Conjunction
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    CountedSpec,
-    EnumSpec,
-    NumberChoice,
-    ObjectSpec,
-    StringSpec,
-)
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, NumberChoice, StringSpec
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import (
     FALSE,
@@ -83,7 +78,7 @@ class KnownSpecs(dict[Hashable, Any]):
             self.clear()
             self._counted.clear()
             self.memory_bytes = 0
-        self.memory_bytes += NODE_BYTES + scalar_bytes(spec, self._counted)
+        self.memory_bytes += NODE_BYTES + (0 if spec is None else spec.memory_bytes(self._counted))
         self[key] = spec
         return spec
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
-from structgen.core.engines.json.value_graph.specs import CountedSpec, CountedState
+from structgen.core.engines.json.value_graph.items import CountedSpec, CountedState
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.language import FALSE, TRUE, Formula, Idx, Items, Not, and_, not_, unordered
 from structgen.errors import SchemaTooComplexError

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
@@ -24,23 +24,15 @@ import numpy.typing as npt
 
 from structgen.core.engines.json.numbers.automaton import automaton
 from structgen.core.engines.json.numbers.spec import NumberSpec
-from structgen.core.engines.json.value_graph.liveness import children
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec, CountedState
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    CountedSpec,
-    CountedState,
-    EnumSpec,
-    KeyClasses,
-    NumberChoice,
-    ObjectSpec,
-    StringSpec,
-)
+from structgen.core.engines.json.value_graph.objects import KeyClasses, ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import AddAutomaton, EnumSpec, NumberChoice, StringSpec
 from structgen.core.json_schema.formula.language import FALSE
 from structgen.core.kernels.automata.calls import column_classes
 from structgen.core.kernels.checks.calls import check_automaton
 from structgen.core.regex.dfa import Dfa, compact, expanded
-from structgen.core.regex.labelled import LabelledDfa
+from structgen.core.regex.labelled import LabelledDfa, every_text
 from structgen.core.regex.lengths import distances
 from structgen.core.vocabulary import store
 from structgen.options import JsonOptions
@@ -100,7 +92,7 @@ def encode(root: ValueNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
     number = {root: 0}
     nodes = [root]
     for node in nodes:
-        for child in children(node):
+        for child in node.children():
             if child not in number:
                 number[child] = len(nodes)
                 nodes.append(child)
@@ -127,19 +119,15 @@ def encode(root: ValueNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
     }
 
 
-def _node(node: ValueNode, number: dict[ValueNode, int], add: Callable[..., int]) -> list[Any]:
-    strings: list[Any] = [
-        list(spec.values)
-        if isinstance(spec, EnumSpec)
-        else {
-            "dfa": None if spec.dfa is None else add(spec.dfa.transitions, spec.dfa.accepting),
-            "lengths": [spec.least, spec.most],
-        }
-        for spec in node.strings
+def _node(node: ValueNode, number: dict[ValueNode, int], add: AddAutomaton) -> list[Any]:
+    return [
+        node.flags,
+        node.live,
+        [spec.encoded(add) for spec in node.strings],
+        [(_number(choice.automaton.spec), choice.has_ends) for choice in node.numbers],
+        [spec.encoded(number, add) for spec in node.objects],
+        [spec.encoded(number) for spec in node.arrays],
     ]
-    numbers = [(_number(choice.automaton.spec), choice.has_ends) for choice in node.numbers]
-    objects = [_object(spec, number, add) for spec in node.objects]
-    return [node.flags, node.live, strings, numbers, objects, [_array(spec, number) for spec in node.arrays]]
 
 
 def _number(spec: NumberSpec) -> list[Any]:
@@ -158,40 +146,6 @@ def _text(value: Fraction) -> str:
 def _fraction(text: str) -> Fraction:
     numerator, denominator = text.split("/")
     return Fraction(int(numerator, 16), int(denominator, 16))
-
-
-def _object(spec: ObjectSpec, number: dict[ValueNode, int], add: Callable[..., int]) -> dict[str, Any]:
-    others: Any = None
-    if isinstance(spec.others, KeyClasses):
-        classes = spec.others
-        others = [
-            add(classes.automaton.transitions, classes.automaton.labels),
-            [number[node] for node in classes.nodes],
-            classes.words,
-        ]
-    elif spec.others is not None:
-        others = number[spec.others]
-    return {
-        "keys": [(name, number[node]) for name, node in spec.keys.items()],
-        "required": sorted(spec.required),
-        "dependents": [(name, sorted(names)) for name, names in spec.dependents.items()],
-        "counts": [spec.least, spec.most],
-        "others": others,
-        "forbidden": sorted(spec.forbidden),
-        "existentials": spec.existentials,
-        "choices": [(name, [(number[node], bits) for node, bits in ways]) for name, ways in spec.choices.items()],
-        "other_choices": [[(number[node], bits) for node, bits in ways] for ways in spec.other_choices],
-    }
-
-
-def _array(spec: ArraySpec | CountedSpec, number: dict[ValueNode, int]) -> dict[str, Any]:
-    if isinstance(spec, ArraySpec):
-        items = [[number[node] for node in spec.prefix], number[spec.rest]]
-        return {"items": items, "counts": [spec.least, spec.most], "distinct": spec.distinct}
-    states = [
-        [state.closes, [(number[node], after) for node, after in state.choices], state.needs] for state in spec.states
-    ]
-    return {"states": states, "distinct": spec.distinct, "live": spec.live}
 
 
 # --- from arrays ---
@@ -270,12 +224,11 @@ def _read_object(
     def ways(found: Any) -> list[tuple[ValueNode, int]]:
         return [(nodes[place], bits) for place, bits in found]
 
-    rest: ValueNode | KeyClasses | None = None
-    if isinstance(others, list):
+    rest = None
+    if others is not None:
         part, places, words = others
-        rest = KeyClasses(LabelledDfa(*parts[part]), [nodes[place] for place in places], words)
-    elif others is not None:
-        rest = nodes[others]
+        automaton = every_text() if part is None else LabelledDfa(*parts[part])
+        rest = KeyClasses(automaton, [nodes[place] for place in places], words)
     return ObjectSpec(
         {name: nodes[place] for name, place in keys},
         set(required),

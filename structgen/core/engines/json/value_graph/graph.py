@@ -1,10 +1,10 @@
 """Nodes: one node per distinct formula, with its alternatives per type, and which nodes have a value at all.
 
 A formula becomes a `ValueNode` once; equal nodes are one node however often a schema repeats them. A node lists, for
-each JSON type, alternatives that are plain conjunctions (`value_graph.specs`). What cannot be said as one raises
-`UnsupportedSchemaError`. Satisfiability is the least fixpoint over the finished graph: a value is finite, so a node
-that only leads to itself has none. Every alternative and key that has no value is taken out, which is what makes the
-machine live: it never enters what it cannot leave.
+each JSON type, alternatives that are plain conjunctions (`scalars`, `objects`, `items`). What cannot be said as one
+raises `UnsupportedSchemaError`. Satisfiability is the least fixpoint over the finished graph: a value is finite, so
+a node that only leads to itself has none. Every alternative and key that has no value is taken out, which is what
+makes the machine live: it never enters what it cannot leave.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from structgen.core.engines.json.value_graph.conjunctions import Conjunctions
 from structgen.core.engines.json.value_graph.key_classes import record_spec
 from structgen.core.engines.json.value_graph.liveness import (
     array_live,
-    children,
-    is_live,
     possibly_live,
     prune,
     reachable,
@@ -28,8 +26,9 @@ from structgen.core.engines.json.value_graph.liveness import (
 )
 from structgen.core.engines.json.value_graph.node import StringAlternative, ValueNode
 from structgen.core.engines.json.value_graph.normal_form import NormalForm
+from structgen.core.engines.json.value_graph.objects import is_live
+from structgen.core.engines.json.value_graph.scalars import EnumSpec
 from structgen.core.engines.json.value_graph.shared import SHARED
-from structgen.core.engines.json.value_graph.specs import EnumSpec
 from structgen.core.engines.json.value_graph.witness import witness
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.evaluate import evaluate
@@ -181,7 +180,7 @@ class ValueGraph:
         for node in found:
             self.budget.spend(node.steps)
             if node.objects or node.arrays:
-                for child in children(node):
+                for child in node.children():
                     if child.formula not in self.nodes:
                         self.nodes[child.formula] = child
                         found.append(child)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from structgen.core.engines.json.value_graph.existentials import MAX_EXISTENTIALS, choices
 from structgen.core.engines.json.value_graph.key_terms import encodable, named, string_atoms, truth
 from structgen.core.engines.json.value_graph.normal_form import dependency
-from structgen.core.engines.json.value_graph.specs import Choice, KeyClasses, ObjectSpec, Undeclared
+from structgen.core.engines.json.value_graph.objects import Choice, KeyClasses, ObjectSpec, Undeclared
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import FALSE, TRUE, All, Enum, Formula, MemberRecord, Not, Or, and_
 from structgen.core.json_schema.formula.values import STRING
-from structgen.core.regex.labelled import MANY_WORDS, LabelledDfa, classes_of, every_text, side_by_side
+from structgen.core.regex.labelled import MANY_WORDS, LabelledDfa, classes_of, side_by_side
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
@@ -115,11 +115,7 @@ class ObjectBuilder:
         for name, node in spec.keys.items():
             allowed = sum(1 << i for i, (keys, _) in enumerate(self._existentials) if self._holds(keys, name))
             spec.choices[name] = self._choices(node, allowed)
-        nodes: list[ValueNode] = []
-        if isinstance(spec.others, KeyClasses):
-            nodes = spec.others.nodes
-        elif spec.others is not None:
-            nodes = [spec.others]
+        nodes = [] if spec.others is None else spec.others.nodes
         spec.other_choices = [self._choices(node, allowed) for node, allowed in zip(nodes, bits, strict=True)]
 
     def _choices(self, node: ValueNode, allowed: int) -> list[Choice]:
@@ -153,17 +149,17 @@ class ObjectBuilder:
             return name not in keys.arg.members
         return evaluate(keys, name, self._graph.lowered.refs)
 
-    def _others(self, keys: dict[str, ValueNode]) -> tuple[ValueNode | KeyClasses | None, list[int]]:
-        """The node, or classes of nodes, of the keys that are not in ``keys``, and the existentials of each class."""
+    def _others(self, keys: dict[str, ValueNode]) -> tuple[KeyClasses | None, list[int]]:
+        """The classes of the keys that are not in ``keys``, and the existentials of each class."""
         if not self._rules and not self._existentials:
-            return self._graph.node(TRUE), []
+            return KeyClasses.of_all(self._graph.node(TRUE)), []
         atoms: dict[Formula, None] = {}
         for rule, _ in (*self._rules, *self._existentials):
             if not (isinstance(rule, Not) and isinstance(rule.arg, Enum)):
                 atoms.update(dict.fromkeys(string_atoms(self._string(rule))))
         if not atoms:
             value, bits = self._of_class({})
-            return (None, []) if value is FALSE else (self._graph.node(value), [bits])
+            return (None, []) if value is FALSE else (KeyClasses.of_all(self._graph.node(value)), [bits])
         return self._classes(list(atoms), keys)
 
     def _of_class(self, facts: dict[Formula, bool]) -> tuple[Formula, int]:
@@ -235,7 +231,7 @@ def record_spec(record: MemberRecord, node: Callable[[Formula], ValueNode]) -> O
         for name in keys:
             if not encodable(name):
                 keys[name] = node(FALSE)
-    return ObjectSpec(keys, required, {}, 0, None, None if others is FALSE else node(others))
+    return ObjectSpec(keys, required, {}, 0, None, None if others is FALSE else KeyClasses.of_all(node(others)))
 
 
 def settle(spec: ObjectSpec, max_states: int) -> Undeclared | None:
@@ -255,11 +251,11 @@ def _settled(spec: ObjectSpec, max_states: int) -> Undeclared | None:
     others = spec.others
     if others is None:
         return None
-    if not isinstance(others, KeyClasses):
-        return Undeclared(every_text(), [others], spec.other_choices, False) if others.live else None
     kept = [c for c, node in enumerate(others.nodes) if node.live]
     if not kept:
         return None
+    if others.is_one:
+        return Undeclared(others.automaton, others.nodes, spec.other_choices, False)
     automaton = others.automaton.renamed(_only(kept, len(others.nodes)))
     narrow = automaton.is_narrow
     if narrow and spec.keys:  # a beginning that only declared keys have leads to no undeclared one

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton
-from structgen.core.engines.json.value_graph.liveness import array_live, is_live, object_live, reachable
+from structgen.core.engines.json.value_graph.liveness import reachable
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.core.engines.json.value_graph.objects import ObjectSpec, is_live
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
 from structgen.core.kernels.automata import calls
 from structgen.core.regex.dfa import universal
 from structgen.core.regex.labelled import reaching
@@ -63,12 +64,9 @@ class NeededBytes:
         for string in node.strings:
             yield b'"', self._of_string(string)
         for spec in node.objects:
-            if object_live(spec, is_live):
-                yield b"{", self._of_object(spec)
+            yield b"{", self._of_object(spec)
         for array in node.arrays:
-            if array_live(array, is_live):
-                several = not isinstance(array, ArraySpec) or array.least > 1 or array.distinct is False
-                yield b"[", {*b"[]", *(b"," if several else b""), *self._whitespace()}
+            yield b"[", {*b"[]", *(b"," if array.needs_comma else b""), *self._whitespace()}
 
     def _whitespace(self) -> bytes:
         return b"\n " if isinstance(self._options.whitespace, int) and self._options.whitespace else b""
@@ -168,11 +166,11 @@ class NeededBytes:
             needed.add(ord(","))
         for name in keys:
             needed.update(json.dumps(name, ensure_ascii=False).encode("utf-8", "replace"))
-        if isinstance(spec.others, KeyClasses):
+        if spec.others is not None and spec.others.is_one:
+            needed |= self._of_any_string() if spec.others.nodes[0].live else set()
+        elif spec.others is not None:
             others = spec.others.automaton
             needed |= self._of_automaton(others.transitions, others.accepting, counted=False)
-        elif spec.others is not None and spec.others.live:
-            needed |= self._of_any_string()
         return needed
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    CountedSpec,
-    EnumSpec,
-    NumberChoice,
-    ObjectSpec,
-    StringSpec,
-)
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, NumberChoice, StringSpec
 from structgen.core.json_schema.formula.language import Formula
 
 StringAlternative = EnumSpec | StringSpec
+Spec = StringAlternative | NumberChoice | ObjectSpec | ArraySpec | CountedSpec
 
 
 class ValueNode:
@@ -36,3 +32,16 @@ class ValueNode:
         self.objects: Sequence[ObjectSpec] = ()
         self.arrays: Sequence[ArraySpec | CountedSpec] = ()
         self.expanded = self.live = self.shared = False
+
+    def specs(self) -> list[Spec]:
+        """All alternatives."""
+        return [*self.strings, *self.numbers, *self.objects, *self.arrays]
+
+    def children(self) -> list[ValueNode]:
+        """The nodes that objects and arrays lead to, with repetition."""
+        found: list[ValueNode] = []
+        for spec in self.objects:
+            found += spec.children()
+        for array in self.arrays:
+            found += array.children()
+        return found

@@ -11,9 +11,10 @@ import pytest
 
 from structgen.core.engines.json.compiled import JsonGrammar, compile_json_schema
 from structgen.core.engines.json.completion.cheapest_values import Values
-from structgen.core.engines.json.completion.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
+from structgen.core.engines.json.completion.cheapest_words import Words, code_points, shortest_of_length, spelled
 from structgen.core.engines.json.completion.completion_tables import ObjectForm, Open, key_hash
 from structgen.core.engines.json.matcher import JsonMatcher
+from structgen.core.engines.json.value_graph.scalars import NEVER
 from structgen.core.kernels.json import layout
 from structgen.core.regex.dfa import accepts, from_strings, universal
 from structgen.core.regex.lengths import distances

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structgen.core.engines.json.value_graph.graph import ValueGraph
-from structgen.core.engines.json.value_graph.specs import ObjectSpec
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import (
     FALSE,
@@ -92,7 +92,7 @@ def test_equal_records_are_one_object(formula: Formula) -> None:
 def described(spec: ObjectSpec) -> Any:
     assert not spec.dependents
     assert not spec.existentials
-    others = spec.others and spec.others.formula  # type: ignore[union-attr]
+    others = spec.others and spec.others.nodes[0].formula
     keys = {name: spelled(node.formula) for name, node in spec.keys.items()}
     return keys, spec.required, spec.least, spec.most, others and spelled(others)
 
