@@ -54,7 +54,7 @@ class LalrTables:
         ignored: the ignored terminals.
         newline: the terminal whose text the indenter looks at, or -1.
         distrust: whether the parser may run into dead ends: Lark has resolved conflicts, some rule has no text, or
-            (`trust`) none that the lexers surely read as meant.
+            (`liveness_proofs`) none that the lexers surely read as meant.
         clean: terminals that every lexer ends cleanly wherever they may stand, if nothing is distrusted.
     """
 
