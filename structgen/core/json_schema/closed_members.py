@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from structgen.core.json_schema.formula.language import FALSE, TRUE, Enum, Formula, and_, not_, one, or_, unordered
 from structgen.core.json_schema.keyword import Keyword, Schema
-from structgen.core.json_schema.places import Place
+from structgen.core.json_schema.pointers import Pointer
 from structgen.core.json_schema.unevaluated import (
     SITE_STEPS,
     Site,
@@ -54,9 +54,9 @@ class Closing:
         rest: what closes it beside its keywords; TRUE: nothing.
     """
 
-    def __init__(self, schema: Schema, place: Place, context: Context) -> None:
+    def __init__(self, schema: Schema, pointer: Pointer, context: Context) -> None:
         self._context = context
-        self._place = (place, "unevaluatedProperties")
+        self._pointer = (pointer, "unevaluatedProperties")
         spoken = [word for word in schema if context.has(word)]
         is_reference = len(spoken) == 1 and context.dialect.keywords[spoken[0]].is_reference
         self._passes = spoken[0] if is_reference else None
@@ -64,12 +64,12 @@ class Closing:
         self._branches: list[Formula] = []
         self.rest: Formula = TRUE
         if self._passes is None:
-            self._close(schema, place, context)
+            self._close(schema, pointer, context)
 
-    def _close(self, schema: Schema, place: Place, context: Context) -> None:
-        if not any(_declares(site) for site in sites(schema, place, context)):
+    def _close(self, schema: Schema, pointer: Pointer, context: Context) -> None:
+        if not any(_declares(site) for site in sites(schema, pointer, context)):
             return
-        found, unions = _reading(schema, place, context, True)
+        found, unions = _reading(schema, pointer, context, True)
         self._base = or_(*[keys for condition, keys in found if condition is TRUE])
         own = "unevaluatedProperties" in schema and context.has("unevaluatedProperties")
         if own or self._base is TRUE:
@@ -98,7 +98,7 @@ class Closing:
         number = 1
         for group in groups:
             number *= len(group)
-            check_clauses(number, self._place, self._context)
+            check_clauses(number, self._pointer, self._context)
         self._context.budget.spend(WAY_STEPS * number)
         for chosen in product(*groups):
             yield Way(and_(*[way.holds for way in chosen]), (*found, *chain(*[way.found for way in chosen])))
@@ -110,7 +110,7 @@ class Closing:
             yield and_(way.holds, other.holds, self._closed((*other.found, *way.found)))
 
     def _closed(self, found: Found) -> Formula:
-        return remaining(found, FALSE, self._place, self._context)
+        return remaining(found, FALSE, self._pointer, self._context)
 
     @property
     def formula(self) -> Formula:
@@ -118,34 +118,34 @@ class Closing:
         return and_(self.rest, *[branch for branch in self._branches if branch is not FALSE])
 
     def part(
-        self, function: Callable[..., Formula | list[Formula]], value: Any, schema: Schema, place: Place
+        self, function: Callable[..., Formula | list[Formula]], value: Any, schema: Schema, pointer: Pointer
     ) -> Formula | list[Formula]:
         """What a keyword means: as its function says, but for one that only refers, and for the union."""
-        keyword, context = place[1], self._context
+        keyword, context = pointer[1], self._context
         if keyword == self._passes and isinstance(value, str):
-            return context.refer(value, place, dynamic=keyword != "$ref", in_place=False)
+            return context.refer(value, pointer, dynamic=keyword != "$ref", in_place=False)
         if keyword != self._union:
-            return function(value, schema, place, context)
-        children = [context.descend(child, place, i, in_place=True) for i, child in enumerate(value)]
+            return function(value, schema, pointer, context)
+        children = [context.descend(child, pointer, i, in_place=True) for i, child in enumerate(value)]
         closed = or_(*[and_(child, branch) for child, branch in zip(children, self._branches, strict=True)])
         if keyword != "oneOf":
             return closed
         written = [
-            unordered(context.as_written.descend(child, place, i, in_place=True)) for i, child in enumerate(value)
+            unordered(context.as_written.descend(child, pointer, i, in_place=True)) for i, child in enumerate(value)
         ]
         return and_(one(*written), closed)
 
 
 def _reading(
-    schema: Any, place: Place, context: Context, outermost: bool
+    schema: Any, pointer: Pointer, context: Context, outermost: bool
 ) -> tuple[Found, dict[Any, list[tuple[Any, ...]]]]:
-    """What a schema declares without its unions, and these: (schema, place, context, condition) of each branch.
+    """What a schema declares without its unions, and these: (schema, pointer, context, condition) of each branch.
 
     A union of the schema itself has its keyword as key.
     """
     found: list[tuple[Formula, Formula]] = []
     unions: dict[Any, list[tuple[Any, ...]]] = {}
-    todo = [Site(schema, place, context, TRUE, outermost)] if isinstance(schema, dict) else []
+    todo = [Site(schema, pointer, context, TRUE, outermost)] if isinstance(schema, dict) else []
     seen = set()
     while todo:
         site = todo.pop()
@@ -157,7 +157,7 @@ def _reading(
         found.append((site.condition, or_(evaluated_keys(site), _needed_keys(site))))
         for child, where, around, condition in in_place(site):
             keyword = where[0][1] if len(where[0]) == 2 else None
-            if site.condition is TRUE and _is_union(keyword, site) and where[0][0] == site.place:
+            if site.condition is TRUE and _is_union(keyword, site) and where[0][0] == site.pointer:
                 name = keyword if site.outermost else (id(site.schema), site.context, keyword)
                 unions.setdefault(name, []).append((child, where, around, condition))
             elif isinstance(child, dict):

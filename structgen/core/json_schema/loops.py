@@ -27,11 +27,11 @@ from structgen.core.json_schema.formula.language import (
     or_,
     unordered,
 )
-from structgen.core.json_schema.places import Place, pointer
+from structgen.core.json_schema.pointers import Pointer, pointer_text
 from structgen.errors import UnresolvableReferenceError
 
 
-def break_loops(refs: dict[Hashable, Formula], places: Mapping[Hashable, Place], budget: StepBudget) -> None:
+def break_loops(refs: dict[Hashable, Formula], pointers: Mapping[Hashable, Pointer], budget: StepBudget) -> None:
     """Replace every formula of ``refs`` that leads back to itself in place by its least fixpoint.
 
     Raises:
@@ -49,11 +49,11 @@ def break_loops(refs: dict[Hashable, Formula], places: Mapping[Hashable, Place],
             for formula in formulas.values():
                 for key in map(_base, _in_place(_not_monotone(formula, budget), budget)):
                     if key in formulas:
-                        _refuse(key, places, "the way back passes through a negation or oneOf")
+                        _refuse(key, pointers, "the way back passes through a negation or oneOf")
             solved = _Loop(formulas, budget).solution()
             for key, formula in solved.items():
                 if formula is FALSE:
-                    _refuse(key, places, "it says nothing but itself")
+                    _refuse(key, pointers, "it says nothing but itself")
             refs.update(solved)
 
 
@@ -145,12 +145,12 @@ class _Loop:
 
     def _rounds(self) -> int:
         """How many rounds are enough: a way without repetition has so many references to later formulas, at most."""
-        place = {key: number for number, key in enumerate(self._formulas)}
+        pointer = {key: number for number, key in enumerate(self._formulas)}
         heads, tails = set(), set()
         for key, formula in self._formulas.items():
             for found in map(_base, _in_place([formula], self._budget)):
                 other = self._leader.get(found, key)
-                if place[other] > place[key]:
+                if pointer[other] > pointer[key]:
                     heads.add(other)
                     tails.add(key)
         return 1 + min(len(heads), len(tails))
@@ -183,8 +183,8 @@ def _referred(formula: Formula) -> Hashable:
     return formula.key if isinstance(formula, Ref) else formula
 
 
-def _refuse(key: Hashable, places: Mapping[Hashable, Place], why: str) -> NoReturn:
-    place = places[key]
+def _refuse(key: Hashable, pointers: Mapping[Hashable, Pointer], why: str) -> NoReturn:
+    pointer = pointers[key]
     hint = "Let the reference stand below properties, items or another keyword that descends into the value"
     message = f"the schema refers to itself without descending into the value: {why}"
-    raise UnresolvableReferenceError(message, pointer=pointer(place), keyword="$ref", hint=hint)
+    raise UnresolvableReferenceError(message, pointer=pointer_text(pointer), keyword="$ref", hint=hint)

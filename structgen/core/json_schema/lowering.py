@@ -39,8 +39,8 @@ from structgen.core.json_schema.keyword import TABLE
 from structgen.core.json_schema.keywords_object import plain_object
 from structgen.core.json_schema.keywords_scalar import meant_type
 from structgen.core.json_schema.loops import break_loops
-from structgen.core.json_schema.places import ROOT, Place, pointer
 from structgen.core.json_schema.plain import plain_bytes, plain_json
+from structgen.core.json_schema.pointers import ROOT, Pointer, pointer_text
 from structgen.core.json_schema.references import RECURSIVE_ANCHOR, Resource, Resources, Target, dialect_of
 from structgen.core.json_schema.report import Entry, Report, Trace
 from structgen.core.json_schema.spelling import doubt_required, is_extension
@@ -57,7 +57,7 @@ _serials = itertools.count(1)
 class Key(NamedTuple):
     """Key of a recursive reference: distinct for each call of `lower`, so that formulas can outlive it.
 
-    ``number`` tells apart the readings of one place: under other dynamic scopes, closed or as written.
+    ``number`` tells apart the readings of one schema: under other dynamic scopes, closed or as written.
     """
 
     serial: int
@@ -88,7 +88,7 @@ class Lowering:
     def __init__(self, lowered: Lowered, root: Context, resources: Resources) -> None:
         self._lowered, self._root, self.resources = lowered, root, resources
         self._refs = Refs()
-        self._places: dict[Hashable, Place] = {}
+        self._pointers: dict[Hashable, Pointer] = {}
         self._names: dict[_Asked, Key] = {}
         self._contexts: dict[Hashable, Context] = {}
         self._whole: _Asked = (id(lowered.schema), root, False)
@@ -102,7 +102,7 @@ class Lowering:
         """
         self._settle(self._whole, whole)
         if self._refs:
-            break_loops(self._refs, self._places, self._lowered.budget)
+            break_loops(self._refs, self._pointers, self._lowered.budget)
         for context in self._contexts.values() or (self._root,):
             context.finish()
         self.resources.finish()
@@ -120,19 +120,19 @@ class Lowering:
         found.enter(self, resource, dynamic)
         return self._contexts.setdefault(_scope(resource, dynamic, closes), found)
 
-    def lower_target(self, schema: Any, place: Place, context: Context, in_place: bool = False) -> Formula:
+    def lower_target(self, schema: Any, pointer: Pointer, context: Context, in_place: bool = False) -> Formula:
         """Lower what a reference leads to, once."""
         key = (id(schema), context, in_place and context.closes)
         known = self._memo.get(key, _UNKNOWN)
         if known is _UNKNOWN:
             self._count(schema)
             self._memo[key] = None
-            formula = context.lower(schema, place, in_place=in_place)
+            formula = context.lower(schema, pointer, in_place=in_place)
             self._settle(key, formula)
             return formula
         if known is None:
-            name = self._names.setdefault(key, Key(self._lowered.serial, pointer(place), len(self._names)))
-            self._places[name] = place
+            name = self._names.setdefault(key, Key(self._lowered.serial, pointer_text(pointer), len(self._names)))
+            self._pointers[name] = pointer
             return ref(name)
         return known
 
@@ -179,7 +179,7 @@ class Context:
     ordinary: AbstractSet[str]
     _dynamic: dict[str, Target] | None
     _resource: Resource
-    _targets: dict[tuple[str, bool], tuple[Any, Place, Context]]
+    _targets: dict[tuple[str, bool], tuple[Any, Pointer, Context]]
 
     def __init__(self, lowered: Lowered, dialect: Dialect, closes: bool, trace: Trace | None) -> None:
         self._lowered, self.dialect, self.closes, self.trace = lowered, dialect, closes, trace
@@ -242,12 +242,12 @@ class Context:
         """The context in which nothing is closed: for conditions, where less would be more elsewhere."""
         return self.lowering.context(self._resource, self.dynamic, False) if self.closes else self
 
-    def descend(self, schema: Any, place: Place, token: str | int, *, in_place: bool = False) -> Formula:
-        """Lower the subschema at ``token`` below ``place``."""
-        return self.lower(schema, (place, token), 1, in_place=in_place)
+    def descend(self, schema: Any, pointer: Pointer, token: str | int, *, in_place: bool = False) -> Formula:
+        """Lower the subschema at ``token`` below ``pointer``."""
+        return self.lower(schema, (pointer, token), 1, in_place=in_place)
 
-    def lower(self, schema: Any, place: Place, within: int = 0, *, in_place: bool = False) -> Formula:
-        """Lower the schema at ``place``, whose keyword is the token ``within`` levels above the end.
+    def lower(self, schema: Any, pointer: Pointer, within: int = 0, *, in_place: bool = False) -> Formula:
+        """Lower the schema at ``pointer``, whose keyword is the token ``within`` levels above the end.
 
         Args:
             in_place: it speaks of the value that the schema around it speaks of, which is closed there.
@@ -262,7 +262,7 @@ class Context:
                 return FALSE
             meant = meant_type(schema) if isinstance(schema, str) else None
             hint = meant and f'Did you mean {{"type": "{meant}"}}?'
-            refuse(place, "a schema (an object, true or false)", schema, within=within, hint=hint)
+            refuse(pointer, "a schema (an object, true or false)", schema, within=within, hint=hint)
         dialect = self.dialect
         trace: Trace | None = None
         closing: Closing | None = None
@@ -270,28 +270,28 @@ class Context:
             trace = self.trace
             if dialect.overriding_ref and "$ref" in schema:
                 if trace is not None:
-                    trace.visit(schema, place, self)
+                    trace.visit(schema, pointer, self)
                 schema = {"$ref": schema["$ref"]}
             elif dialect.identifier in schema:
-                inner = self.within(schema, place)
+                inner = self.within(schema, pointer)
                 if inner is not self:
-                    return inner.lower(schema, place, in_place=in_place)
+                    return inner.lower(schema, pointer, in_place=in_place)
             if trace is not None:
-                trace.visit(schema, place, self)
+                trace.visit(schema, pointer, self)
             if self.closes and not in_place:
-                closing = Closing(schema, place, self)
+                closing = Closing(schema, pointer, self)
         if "properties" in schema and schema.get("type") == "object" and not self.closes:
-            formula = plain_object(schema, place, self) if trace is None or not trace.by_keyword else None
+            formula = plain_object(schema, pointer, self) if trace is None or not trace.by_keyword else None
             if formula is not None:
                 if trace is not None:
-                    trace.record_object(formula, place)
+                    trace.record_object(formula, pointer)
                 return formula
         functions, ordinary = dialect.functions, self.ordinary
         parts: list[Formula] = []
         for keyword, value in schema.items():
             function = functions.get(keyword)
             if function is not None:
-                where = (place, keyword)
+                where = (pointer, keyword)
                 if closing is None:
                     part = function(value, schema, where, self)
                 else:
@@ -303,19 +303,19 @@ class Context:
                 elif part is not TRUE:
                     parts.append(part)  # type: ignore[arg-type]
             elif keyword not in ordinary:
-                self.note_word(keyword, place)
+                self.note_word(keyword, pointer)
         if closing is not None:
             if closing.rest is not TRUE:
                 parts.append(closing.rest)
             if trace is not None and closing.formula is not TRUE:
-                trace.close(closing.formula, (place, "unevaluatedProperties"))
+                trace.close(closing.formula, (pointer, "unevaluatedProperties"))
         if len(parts) < 2:
             return parts[0] if parts else TRUE
         return self.conjoin(parts) if self.declared_order else and_(*parts)
 
-    def note_word(self, word: str, place: Place) -> None:
+    def note_word(self, word: str, pointer: Pointer) -> None:
         """Note a word that looks like a misspelt keyword; where the options say so, refuse all that no draft has."""
-        doubt, where = self.dialect.doubt(word), pointer((place, word))
+        doubt, where = self.dialect.doubt(word), pointer_text((pointer, word))
         if self.ordinary is WORDS and not is_extension(word):
             raise UnknownKeywordError(
                 doubt or "no draft has this keyword, so it has no effect",
@@ -326,19 +326,19 @@ class Context:
         if doubt is not None:
             self._lowered.misspelt[where] = Entry(where, word, "misspelt", doubt)
 
-    def note_format(self, name: str, place: Place) -> None:
+    def note_format(self, name: str, pointer: Pointer) -> None:
         """Note a format that looks like a misspelt one."""
         doubt = self.doubt_format(name)
         if doubt is not None:
-            where = pointer(place)
+            where = pointer_text(pointer)
             self._lowered.misspelt[where] = Entry(where, "format", "misspelt", doubt)
 
-    def note_required(self, required: list[str], declared: Collection[str], place: Place) -> None:
+    def note_required(self, required: list[str], declared: Collection[str], pointer: Pointer) -> None:
         """Note required names that look like misspelt ones of members that are declared."""
         for index, name in enumerate(required):
             doubt = None if name in declared else doubt_required(name, required, declared)
             if doubt is not None:
-                where = pointer((place, index))
+                where = pointer_text((pointer, index))
                 self._lowered.misspelt[where] = Entry(where, "required", "misspelt", doubt)
 
     def conjoin(self, parts: list[Formula]) -> Formula:
@@ -353,18 +353,18 @@ class Context:
                 parts = [*(arg for arg in flat if arg.__class__ is not Order), Order(names)]
         return and_(*parts)
 
-    def within(self, schema: dict[str, Any], place: Place) -> Context:
+    def within(self, schema: dict[str, Any], pointer: Pointer) -> Context:
         """The context inside a schema that may have a URI of its own."""
         identifier = self.dialect.identifier
         if identifier not in schema:
             return self
         if not isinstance(schema[identifier], str) and identifier == "$id":
             # (where the keyword is "id", up to draft 4, it is rather a property that strayed: without meaning)
-            refuse((place, identifier), "a URI reference", schema[identifier])
+            refuse((pointer, identifier), "a URI reference", schema[identifier])
         if self._lowering is None and schema is self._lowered.schema:
             return self  # the root, which this context is that of
         lowering = self.lowering
-        return self.of(lowering.resources.enter(schema, place, self._resource))
+        return self.of(lowering.resources.enter(schema, pointer, self._resource))
 
     def of(self, resource: Resource) -> Context:
         """The context of another resource that is entered from this one."""
@@ -379,17 +379,17 @@ class Context:
             self._dynamic = self._resource.dynamic_anchors
         return self._dynamic
 
-    def refer(self, reference: str, place: Place, dynamic: bool = False, *, in_place: bool = True) -> Formula:
+    def refer(self, reference: str, pointer: Pointer, dynamic: bool = False, *, in_place: bool = True) -> Formula:
         """The formula of what a reference leads to."""
         lowering = self._lowering or self.lowering
-        return lowering.lower_target(*self.target(reference, place, dynamic), in_place)
+        return lowering.lower_target(*self.target(reference, pointer, dynamic), in_place)
 
-    def lower_once(self, schema: Any, place: Place) -> Formula:
+    def lower_once(self, schema: Any, pointer: Pointer) -> Formula:
         """As `lower` in place, but with one result for all who ask, and a reference to it for who asks meanwhile."""
-        return self.lowering.lower_target(schema, place, self, in_place=True)
+        return self.lowering.lower_target(schema, pointer, self, in_place=True)
 
-    def target(self, reference: str, place: Place, dynamic: bool = False) -> tuple[Any, Place, Context]:
-        """The schema that a reference leads to, its place and its context.
+    def target(self, reference: str, pointer: Pointer, dynamic: bool = False) -> tuple[Any, Pointer, Context]:
+        """The schema that a reference leads to, the pointer to it and its context.
 
         Raises:
             UnresolvableReferenceError: it leads nowhere.
@@ -397,7 +397,7 @@ class Context:
         lowering = self._lowering or self.lowering
         known = self._targets.get((reference, dynamic))
         if known is None:
-            target = lowering.resources.resolve(reference, self._resource, place)
+            target = lowering.resources.resolve(reference, self._resource, pointer)
             if dynamic:
                 target = self._dynamically(reference, target)
             schema, where, resource = target
@@ -477,8 +477,8 @@ class Lowered:
 
     def origin(self, formula: Formula) -> tuple[str, str] | None:
         """JSON Pointer and keyword that this formula (an atom, say) first came from. The first call costs a walk."""
-        place = self._trace.origins.get(formula)
-        return (pointer(place), str(place[1])) if place is not None else None
+        pointer = self._trace.origins.get(formula)
+        return (pointer_text(pointer), str(pointer[1])) if pointer is not None else None
 
     @property
     def report(self) -> Report:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from structgen.core.json_schema.dialects import BY_NAME
-from structgen.core.json_schema.places import ROOT
+from structgen.core.json_schema.pointers import ROOT
 from structgen.errors import SchemaError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from structgen.core.engines.json.members import MemberValues, ObjectCase, ObjectMembers
 from structgen.core.json_schema.formula.values import STRING
-from structgen.core.json_schema.places import escape
+from structgen.core.json_schema.pointers import escape
 from structgen.core.regex.dfa import Dfa, intersect
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.tool_calls.definitions import Tool, placed

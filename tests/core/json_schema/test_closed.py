@@ -248,7 +248,7 @@ def test_malformed_schemas_are_refused_as_ever(schema: Any) -> None:
 
 @pytest.mark.parametrize(("schema", "refused"), [(schema, refused) for schema, _, refused in TABLE], ids=str)
 def test_what_would_be_closed_is_listed_as_open(schema: Any, refused: list[Any]) -> None:
-    """If there is a value that closing takes away, some place is open; each is one that is closed then."""
+    """If there is a value that closing takes away, some schema is open; each is one that is closed then."""
     judge = jsonschema.Draft202012Validator(schema)
     report = structgen.compile_json_schema(schema, VOCABULARY).report
     closed = structgen.compile_json_schema(schema, VOCABULARY, CLOSED).report
