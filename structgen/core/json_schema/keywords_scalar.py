@@ -1,9 +1,9 @@
 """Keywords for any type, numbers and strings: one function per keyword, named as the keyword.
 
-All keyword functions, here and in the sibling modules, have one signature: ``(value, schema, pointer, context)`` are the
-keyword's value, the schema object it stands in, the pointer to the value and the context of lowering. They return the
-formula that the keyword means, given the rest of ``schema`` (or a list of formulas: their conjunction), and raise
-SchemaError if the value is malformed.
+All keyword functions, here and in the sibling modules, have one signature, ``(value, schema, pointer, context)``: the
+keyword's value, the schema object that it stands in, the pointer to the value, and the context of lowering. They return
+the formula that the keyword means, given the other keywords of ``schema`` (or a list of formulas: their conjunction),
+and raise SchemaError if the value is malformed.
 """
 
 from __future__ import annotations

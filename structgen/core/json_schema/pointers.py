@@ -1,4 +1,4 @@
-"""JSON Pointers into schema documents, as linked tuples: extending one costs a tuple, spelling it out is left to errors.
+"""JSON Pointers into schema documents, as linked tuples: to extend one costs a tuple, and errors alone spell one out.
 
 A pointer is ``(uri,)`` for the root of a document (the root document has uri "") or ``(parent, token)``.
 """

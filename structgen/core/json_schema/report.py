@@ -96,10 +96,8 @@ class Report:
             else entry
             for entry in self.entries
         ]
-        rest = [
-            Entry(pointer, "", "ignored", f"on request: {what}") for pointer, what in ignored if pointer not in known
-        ]
-        return Report(entries + rest, self.open)
+        entries += [Entry(where, "", "ignored", f"on request: {what}") for where, what in ignored if where not in known]
+        return Report(entries, self.open)
 
     def __str__(self) -> str:
         width = max((len(entry.pointer) for entry in self.entries), default=0)
@@ -139,7 +137,7 @@ class Trace:
                 self._entries[where] = Entry(where, "patternProperties", "ignored", BACKREFERENCE)
 
     def record(self, formula: Formula | list[Formula], pointer: Pointer) -> None:
-        """Note that the keyword at ``pointer`` lowers to ``formula``: its parts without an origin yet come from there."""
+        """Note that the keyword at ``pointer`` lowers to ``formula``: its parts without an origin come from there."""
         todo = list(formula) if isinstance(formula, list) else [formula]
         while todo:
             node = todo.pop()
