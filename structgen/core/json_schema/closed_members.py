@@ -35,7 +35,7 @@ from structgen.core.json_schema.unevaluated import (
 if TYPE_CHECKING:
     from structgen.core.json_schema.lowering import Context
 
-Found = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
+Declared = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
 WAY_STEPS = 10
 """What a choice of one branch of each union costs, beside what it says."""
 
@@ -44,7 +44,7 @@ class Way(NamedTuple):
     """One branch of each union that always applies: what holds then besides, and the keys that are declared."""
 
     holds: Formula
-    found: Found
+    declared: Declared
 
 
 class Closing:
@@ -69,17 +69,17 @@ class Closing:
     def _close(self, schema: Schema, pointer: Pointer, context: Context) -> None:
         if not any(_declares(site) for site in sites(schema, pointer, context)):
             return
-        found, unions = _reading(schema, pointer, context, True)
-        self._base = or_(*[keys for condition, keys in found if condition is TRUE])
+        declared, unions = _reading(schema, pointer, context, True)
+        self._base = or_(*[keys for condition, keys in declared if condition is TRUE])
         own = "unevaluatedProperties" in schema and context.has("unevaluatedProperties")
         if own or self._base is TRUE:
             return
         groups = {name: self._relevant(_ways(union, frozenset())) for name, union in unions.items()}
         self._union = next((name for name, ways in groups.items() if name in ("anyOf", "oneOf") and any(ways)), None)
         inner = groups.pop(self._union) if self._union is not None else []
-        others = list(self._combined([list(chain(*ways)) for ways in groups.values() if any(ways)], found))
+        others = list(self._combined([list(chain(*ways)) for ways in groups.values() if any(ways)], declared))
         if self._union is None:
-            self.rest = or_(*[and_(way.holds, self._closed(way.found)) for way in others])
+            self.rest = or_(*[and_(way.holds, self._closed(way.declared)) for way in others])
         else:
             self._branches = [or_(*self._each(branch, others)) for branch in inner]
 
@@ -87,30 +87,30 @@ class Closing:
         """By branch, its ways without the keys that are declared anyway; empty ones if there is no difference."""
         new = not_(self._base)
         cut = [
-            [Way(way.holds, tuple((on, and_(keys, new)) for on, keys in way.found)) for way in branch]
+            [Way(way.holds, tuple((on, and_(keys, new)) for on, keys in way.declared)) for way in branch]
             for branch in ways
         ]
-        if any(keys is not FALSE for branch in cut for way in branch for _, keys in way.found):
+        if any(keys is not FALSE for branch in cut for way in branch for _, keys in way.declared):
             return cut
         return []
 
-    def _combined(self, groups: list[list[Way]], found: Found) -> Iterator[Way]:
+    def _combined(self, groups: list[list[Way]], declared: Declared) -> Iterator[Way]:
         number = 1
         for group in groups:
             number *= len(group)
             check_clauses(number, self._pointer, self._context)
         self._context.budget.spend(WAY_STEPS * number)
         for chosen in product(*groups):
-            yield Way(and_(*[way.holds for way in chosen]), (*found, *chain(*[way.found for way in chosen])))
+            yield Way(and_(*[way.holds for way in chosen]), (*declared, *chain(*[way.declared for way in chosen])))
 
     def _each(self, branch: list[Way], others: list[Way]) -> Iterator[Formula]:
         """The ways of a branch, which itself is said by its schema, with those of the other unions."""
         for way, other in product(branch, others):
-            self._context.budget.spend(WAY_STEPS + len(way.found) + len(other.found))
-            yield and_(way.holds, other.holds, self._closed((*other.found, *way.found)))
+            self._context.budget.spend(WAY_STEPS + len(way.declared) + len(other.declared))
+            yield and_(way.holds, other.holds, self._closed((*other.declared, *way.declared)))
 
-    def _closed(self, found: Found) -> Formula:
-        return remaining(found, FALSE, self._pointer, self._context)
+    def _closed(self, declared: Declared) -> Formula:
+        return remaining(declared, FALSE, self._pointer, self._context)
 
     @property
     def formula(self) -> Formula:
@@ -138,12 +138,12 @@ class Closing:
 
 def _reading(
     schema: Any, pointer: Pointer, context: Context, outermost: bool
-) -> tuple[Found, dict[Any, list[tuple[Any, ...]]]]:
+) -> tuple[Declared, dict[Any, list[tuple[Any, ...]]]]:
     """What a schema declares without its unions, and these: (schema, pointer, context, condition) of each branch.
 
     A union of the schema itself has its keyword as key.
     """
-    found: list[tuple[Formula, Formula]] = []
+    declared: list[tuple[Formula, Formula]] = []
     unions: dict[Any, list[tuple[Any, ...]]] = {}
     todo = [Site(schema, pointer, context, TRUE, outermost)] if isinstance(schema, dict) else []
     seen = set()
@@ -154,7 +154,7 @@ def _reading(
             continue
         seen.add(key)
         context.budget.spend(SITE_STEPS + breadth(site.condition))
-        found.append((site.condition, or_(evaluated_keys(site), _needed_keys(site))))
+        declared.append((site.condition, or_(evaluated_keys(site), _needed_keys(site))))
         for child, where, around, condition in in_place(site):
             keyword = where[0][1] if len(where[0]) == 2 else None
             if site.condition is TRUE and _is_union(keyword, site) and where[0][0] == site.pointer:
@@ -163,12 +163,12 @@ def _reading(
             elif isinstance(child, dict):
                 inner = around.within(child, where)
                 todo.append(Site(child, where, inner, and_(site.condition, condition), False))
-    return tuple(found), unions
+    return tuple(declared), unions
 
 
 def _ways(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Way]]:
     """The ways of each branch of a union; each holds the branch but not, for the branch itself, its own schema."""
-    found = []
+    by_branch = []
     for child, where, around, condition in union:
         context = around.within(child, where) if isinstance(child, dict) else around
         key = (id(child), context)
@@ -179,16 +179,16 @@ def _ways(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Way]]
             number *= len(group)
             check_clauses(number, where, context)
         context.budget.spend(number * (WAY_STEPS + len(declared) + sum(breadth(ways[0].holds) for ways in groups)))
-        found.append(
+        by_branch.append(
             [
                 Way(
                     and_(condition, *[way.holds for way in chosen]),
-                    (*declared, *chain(*[way.found for way in chosen])),
+                    (*declared, *chain(*[way.declared for way in chosen])),
                 )
                 for chosen in product(*groups)
             ]
         )
-    return found
+    return by_branch
 
 
 def _is_union(name: Any, site: Site) -> bool:

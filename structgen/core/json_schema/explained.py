@@ -33,11 +33,11 @@ class Parts(Trace):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: dict[str, Subschema] = {}
+        self.subschemas: dict[str, Subschema] = {}
 
     def visit(self, schema: dict[str, Any], pointer: Pointer, context: Any) -> None:
         """See `Trace.visit`."""
-        self.found.setdefault(pointer_text(pointer), Subschema(schema))
+        self.subschemas.setdefault(pointer_text(pointer), Subschema(schema))
 
     def record(self, formula: Formula | list[Formula], pointer: Pointer) -> None:
         """See `Trace.record`."""
@@ -48,4 +48,4 @@ class Parts(Trace):
         self._say(pointer, CLOSING, formula)
 
     def _say(self, pointer: Pointer, keyword: str, formula: Formula) -> None:
-        self.found[pointer_text(pointer[0])].keywords.setdefault(keyword, formula)
+        self.subschemas[pointer_text(pointer[0])].keywords.setdefault(keyword, formula)

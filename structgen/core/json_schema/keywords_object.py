@@ -151,10 +151,10 @@ def of_strings(formula: Formula, done: dict[Formula, Formula] | None = None) -> 
     ``done``: what became of parts, so that those that are shared are looked at once.
     """
     done = {} if done is None else done
-    found = done.get(formula)
-    if found is None:
-        found = done[formula] = _of_strings(spelled(formula), done)
-    return found
+    restricted = done.get(formula)
+    if restricted is None:
+        restricted = done[formula] = _of_strings(spelled(formula), done)
+    return restricted
 
 
 def _of_strings(formula: Formula, done: dict[Formula, Formula]) -> Formula:

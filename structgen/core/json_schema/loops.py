@@ -64,11 +64,11 @@ def _base(key: Hashable) -> Hashable:
 def _edges(refs: Mapping[Hashable, Formula], budget: StepBudget) -> list[list[int]]:
     """For each of ``refs``, by number, those that it refers to in place."""
     numbers = {key: number for number, key in enumerate(refs)}
-    found = []
+    edges = []
     for formula in refs.values():
         bases = dict.fromkeys(_base(key) for key in _in_place([formula], budget))
-        found.append([numbers[key] for key in bases if key in numbers])
-    return found
+        edges.append([numbers[key] for key in bases if key in numbers])
+    return edges
 
 
 def _in_place(formulas: Iterable[Formula], budget: StepBudget) -> Iterator[Hashable]:
@@ -89,7 +89,7 @@ def _in_place(formulas: Iterable[Formula], budget: StepBudget) -> Iterator[Hasha
 def _not_monotone(formula: Formula, budget: StepBudget) -> list[Formula]:
     """The negations and "exactly one"s of a formula, outside of such."""
     todo, seen = [formula], {formula}
-    found: list[Formula] = []
+    outermost: list[Formula] = []
     for node in todo:  # which grows
         if isinstance(node, (And, Or)):
             budget.spend(len(node.args))
@@ -97,8 +97,8 @@ def _not_monotone(formula: Formula, budget: StepBudget) -> list[Formula]:
             seen.update(new)
             todo += new
         elif isinstance(node, (Not, One)):
-            found.append(node)
-    return found
+            outermost.append(node)
+    return outermost
 
 
 class _Loop:
@@ -148,8 +148,8 @@ class _Loop:
         pointer = {key: number for number, key in enumerate(self._formulas)}
         heads, tails = set(), set()
         for key, formula in self._formulas.items():
-            for found in map(_base, _in_place([formula], self._budget)):
-                other = self._leader.get(found, key)
+            for target in map(_base, _in_place([formula], self._budget)):
+                other = self._leader.get(target, key)
                 if pointer[other] > pointer[key]:
                     heads.add(other)
                     tails.add(key)

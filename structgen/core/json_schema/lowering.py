@@ -116,9 +116,9 @@ class Lowering:
             self._contexts[_scope(self.resources.root, root.dynamic, root.closes)] = root
         self.resources.index(resource.document)
         dynamic = {**resource.dynamic_anchors, **outer}
-        found = Context(self._lowered, resource.dialect, closes, root.trace)
-        found.enter(self, resource, dynamic)
-        return self._contexts.setdefault(_scope(resource, dynamic, closes), found)
+        context = Context(self._lowered, resource.dialect, closes, root.trace)
+        context.enter(self, resource, dynamic)
+        return self._contexts.setdefault(_scope(resource, dynamic, closes), context)
 
     def lower_target(self, schema: Any, pointer: Pointer, context: Context, in_place: bool = False) -> Formula:
         """Lower what a reference leads to, once."""

@@ -158,9 +158,9 @@ class Resources:
             elif isinstance(node, list) and _INDEX.fullmatch(token) and int(token) < len(node):
                 node = node[int(token)]
             else:
-                found = sorted(node)[:8] if isinstance(node, dict) else f"a {type(node).__name__}"
+                present = sorted(node)[:8] if isinstance(node, dict) else f"a {type(node).__name__}"
                 raise _unresolvable(
-                    reference, pointer, f"There is no {token!r} at {pointer_text(where)!r}, only {found}"
+                    reference, pointer, f"There is no {token!r} at {pointer_text(where)!r}, only {present}"
                 )
             where = (where, token)
         if node.__class__ is dict and resource.dialect.identifier in node:

@@ -209,8 +209,8 @@ class _Reader:
         others = [*patterns.values()] if isinstance(patterns, dict) else []
         if isinstance(schema.get("additionalProperties"), dict):
             others.append(schema["additionalProperties"])
-        found = [self.read(value, around, depth) for value in others if value is not False]
-        return Object(members, _union(found) if found else None)
+        shapes = [self.read(value, around, depth) for value in others if value is not False]
+        return Object(members, _union(shapes) if shapes else None)
 
     def _array(self, schema: dict[str, Any], around: Resource, depth: int) -> Shape:
         items = schema.get("items", True)
@@ -237,13 +237,13 @@ def _union(ways: Iterable[Shape]) -> Shape:
     def flat(shape: Shape) -> Iterator[Shape]:
         yield from shape.ways if isinstance(shape, Union) else (shape,)
 
-    found: list[Shape] = []
+    distinct: list[Shape] = []
     for way in (each for shape in ways for each in flat(shape)):
-        if way not in found:
-            found.append(way)
-    if not found or any(way == ANYTHING for way in found):
+        if way not in distinct:
+            distinct.append(way)
+    if not distinct or any(way == ANYTHING for way in distinct):
         return ANYTHING
-    return found[0] if len(found) == 1 else Union(tuple(found[:MAX_WAYS]))
+    return distinct[0] if len(distinct) == 1 else Union(tuple(distinct[:MAX_WAYS]))
 
 
 def _both(one: Shape, other: Shape) -> Shape:

@@ -93,14 +93,16 @@ def is_only_ref(site: Site) -> bool:
 @Keyword("unevaluatedProperties", "unevaluated", since=2019, subschemas="one", evaluates_keys=lambda *_: TRUE)
 def unevaluatedProperties(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """The members that no other keyword in place evaluates satisfy the schema ``value``."""
-    found = [(site.condition, evaluated_keys(site)) for site in sites(schema, pointer[0], context)]
-    return remaining(found, context.lower(value, pointer), pointer, context)
+    evaluated = [(site.condition, evaluated_keys(site)) for site in sites(schema, pointer[0], context)]
+    return remaining(evaluated, context.lower(value, pointer), pointer, context)
 
 
-def remaining(found: Iterable[tuple[Formula, Formula]], inner: Formula, pointer: Pointer, context: Context) -> Formula:
+def remaining(
+    evaluated: Iterable[tuple[Formula, Formula]], inner: Formula, pointer: Pointer, context: Context
+) -> Formula:
     """The members that are in no class of keys whose condition holds satisfy ``inner``."""
     covers: dict[Formula, Formula] = {}
-    for condition, keys in found:
+    for condition, keys in evaluated:
         if keys is not FALSE and condition is not FALSE:
             covers[condition] = or_(covers.get(condition, FALSE), keys)
     rest = not_(covers.pop(TRUE, FALSE))

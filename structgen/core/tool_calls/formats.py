@@ -290,11 +290,11 @@ def format_named(name: object) -> ToolFormat:
     Raises:
         OptionsError: there is none (the nearest is named).
     """
-    found = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
-    if found is None:
+    call_format = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
+    if call_format is None:
         raise OptionsError(
             f"there is no tool call format {name!r}; {near_or_known(name, [*FORMATS, *ALIASES])}",
             option="format",
             value=name,
         )
-    return found
+    return call_format

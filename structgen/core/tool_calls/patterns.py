@@ -175,11 +175,11 @@ def named(pattern: Pattern, name: str) -> Pattern:
 
 def stops(pattern: Pattern, slot: Slot) -> str:
     """Characters that what stands in a slot cannot have: those that begin what follows. "" without such a slot."""
-    found = ""
+    characters = ""
     for piece, after in pairwise(pattern):
         if piece is slot:
-            found += _first(after)
-    return found
+            characters += _first(after)
+    return characters
 
 
 def name_expression(pattern: Parameters) -> str:

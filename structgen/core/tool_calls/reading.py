@@ -39,14 +39,14 @@ _UNDECIDED = re.compile(r"\s*(?:-?[0-9.eE+-]*|n(?:u(?:ll?)?)?|t(?:r(?:ue?)?)?|f(
 """Whether text may still become a number, null, true or false."""
 
 
-class _Found(NamedTuple):
+class _Fields(NamedTuple):
     """What was read of a call."""
 
     arguments: dict[str, Any]
     id: str | None = None
 
 
-_NOTHING = _Found({})
+_NOTHING = _Fields({})
 
 
 class CallReader:
@@ -69,8 +69,8 @@ class CallReader:
         at, wrong = 0, None
         while (begin := self._next(at)) is not None:
             pieces.append(self._text[at:begin])
-            found, end = self._together(begin) if self._format.together else self._alone(begin)
-            pieces += found
+            calls, end = self._together(begin) if self._format.together else self._alone(begin)
+            pieces += calls
             if end is None:
                 at = wrong = begin
                 break
@@ -100,7 +100,7 @@ class CallReader:
         return [one[0]], end_of_call(self._text, one[1]) if self._format.harmony else one[1]
 
     def _together(self, at: int) -> tuple[list[ToolCall], int | None]:
-        found: list[ToolCall] = []
+        calls: list[ToolCall] = []
         if at == 0 and self._is_bare():
             begun: int | None = len(self._text) - len(self._text.lstrip(BLANKS))
         else:
@@ -108,15 +108,15 @@ class CallReader:
         while begun is not None:
             one = self._call(begun)
             if one is None:
-                return found, None
-            found.append(one[0])
+                return calls, None
+            calls.append(one[0])
             end = self._fixed(self._format.end, one[1])
             if end is not None and self._format.end:
-                return found, end
+                return calls, end
             begun = self._fixed(self._format.separator, one[1])
             if begun is None and end is not None:
-                return found, end
-        return found, None
+                return calls, end
+        return calls, None
 
     def _fixed(self, pattern: Pattern, at: int) -> int | None:
         matched = self._match(pattern, at, None, _NOTHING)
@@ -129,11 +129,11 @@ class CallReader:
                 matched = self._match(named(pattern, tool.name), at, tool, _NOTHING)
                 if matched is not None:
                     self.unfinished = None
-                    found, end = matched
-                    return ToolCall(tool.name, found.arguments, found.id), end
+                    fields, end = matched
+                    return ToolCall(tool.name, fields.arguments, fields.id), end
         return None
 
-    def _match(self, pattern: Pattern, at: int, tool: Tool | None, found: _Found) -> tuple[_Found, int] | None:
+    def _match(self, pattern: Pattern, at: int, tool: Tool | None, fields: _Fields) -> tuple[_Fields, int] | None:
         """What a pattern finds at a place, and where it ends."""
         for number, piece in enumerate(pattern):
             rest = pattern[number + 1 :]
@@ -147,21 +147,21 @@ class CallReader:
                     return None
                 at = text.end()
                 if isinstance(piece, CallId) and tool is not None:
-                    found = found._replace(id=piece.whole.format(name=tool.name, id=text[0]))
+                    fields = fields._replace(id=piece.whole.format(name=tool.name, id=text[0]))
             elif isinstance(piece, WithId):
-                with_id = self._match((*piece.pattern, *rest), at, tool, found)
+                with_id = self._match((*piece.pattern, *rest), at, tool, fields)
                 if with_id is not None:
                     return with_id
             elif piece is ARGUMENTS:
                 assert tool is not None
-                return self._object(rest, at, tool, found)
+                return self._object(rest, at, tool, fields)
             else:
                 assert isinstance(piece, Parameters) and tool is not None
                 at, arguments = self._parameters(piece, at, tool)
-                found = found._replace(arguments=arguments)
-        return found, at
+                fields = fields._replace(arguments=arguments)
+        return fields, at
 
-    def _object(self, rest: Pattern, at: int, tool: Tool, found: _Found) -> tuple[_Found, int] | None:
+    def _object(self, rest: Pattern, at: int, tool: Tool, fields: _Fields) -> tuple[_Fields, int] | None:
         """Arguments as a JSON object, and what follows it."""
         value = self._json(at)
         if value is None:
@@ -171,7 +171,7 @@ class CallReader:
             return None
         self._note(tool, value[0])
         for end in self._behind(value[1]):
-            matched = self._match(rest, end, tool, found._replace(arguments=value[0]))
+            matched = self._match(rest, end, tool, fields._replace(arguments=value[0]))
             if matched is not None:
                 return matched
         return None

@@ -11,7 +11,7 @@ def strong_components(edges: Sequence[Sequence[int]], used: Sequence[bool]) -> l
     index, low = [-1] * size, [0] * size
     on_stack = [False] * size
     stack: list[int] = []
-    found: list[list[int]] = []
+    components: list[list[int]] = []
     counter = 0
     for root in range(size):
         if index[root] >= 0 or not used[root]:
@@ -43,5 +43,5 @@ def strong_components(edges: Sequence[Sequence[int]], used: Sequence[bool]) -> l
                     del stack[at:]
                     for z in component:
                         on_stack[z] = False
-                    found.append(sorted(component))
-    return found[::-1]
+                    components.append(sorted(component))
+    return components[::-1]

@@ -76,8 +76,8 @@ def _evaluate_typed(formula: f.Formula, value: Any, refs: Refs | None) -> bool:
         case f.Idx():
             return bit != ARRAY or all(evaluate(formula.value, item, refs) for item in value[formula.lo : formula.hi])
         case f.Items():
-            found = (item for item in value if evaluate(formula.value, item, refs)) if bit == ARRAY else ()
-            return bit != ARRAY or len(list(islice(found, formula.n))) == formula.n
+            matching = (item for item in value if evaluate(formula.value, item, refs)) if bit == ARRAY else ()
+            return bit != ARRAY or len(list(islice(matching, formula.n))) == formula.n
         case f.Uniq():
             return bit != ARRAY or len({canonical(item) for item in value}) == len(value)
     raise AssertionError(f"unknown atom {formula!r}")

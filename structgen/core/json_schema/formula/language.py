@@ -125,14 +125,14 @@ def named(key: str) -> Enum:
 
 def members(values: Iterable[tuple[str, Formula]]) -> list[Formula]:
     """``All(named(key), value)`` for each key and value, but where that says nothing."""
-    found: list[Formula] = []
+    atoms: list[Formula] = []
     for key, value in values:
         if value is not TRUE:
             keys = _NAMED.get(key) or named(key)
             handle = _table.get((All, (keys.id, value.id)))  # as All does, without the call
             node = handle() if handle is not None else None
-            found.append(All(keys, value) if node is None else node)
-    return found
+            atoms.append(All(keys, value) if node is None else node)
+    return atoms
 
 
 def present(key: str) -> Formula:

@@ -16,17 +16,17 @@ def leaves(formula: Formula) -> Iterable[Formula]:
     """
     if formula.__class__ not in _JOINS:
         return (formula,)
-    found: list[Formula] = []
+    atoms: list[Formula] = []
     todo, seen = [formula], {formula}
     while todo:
         part = todo.pop()
         cls = part.__class__
         if cls not in _JOINS:
-            found.append(part)
+            atoms.append(part)
             continue
         inner = (part.arg,) if cls is Not else part.args[::-1]  # type: ignore[attr-defined]
         for other in inner:
             if other not in seen:
                 seen.add(other)
                 todo.append(other)
-    return found
+    return atoms

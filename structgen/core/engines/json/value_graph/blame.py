@@ -46,7 +46,7 @@ def blame(parts: Parts, types: int, has_value: HasValue, possible_types: Possibl
 
 class _Search:
     def __init__(self, parts: Parts, has_value: HasValue, possible_types: PossibleTypes) -> None:
-        self._parts = parts.found
+        self._parts = parts.subschemas
         self._has_value, self._possible_types = has_value, possible_types
         self._left = MOST_QUESTIONS
         self._path: set[str] = set()
