@@ -38,9 +38,9 @@ def strong_components(edges: Sequence[Sequence[int]], used: Sequence[bool]) -> l
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[y])
                 if low[y] == index[y]:
-                    at = stack.index(y) if len(stack) < 8 else len(stack) - 1 - stack[::-1].index(y)
-                    component = stack[at:]
-                    del stack[at:]
+                    start = stack.index(y) if len(stack) < 8 else len(stack) - 1 - stack[::-1].index(y)
+                    component = stack[start:]
+                    del stack[start:]
                     for z in component:
                         on_stack[z] = False
                     components.append(sorted(component))
