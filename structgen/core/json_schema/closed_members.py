@@ -71,8 +71,8 @@ class Closing:
             return
         declared, unions = _reading(schema, pointer, context, True)
         self._base = or_(*[keys for condition, keys in declared if condition is TRUE])
-        own = "unevaluatedProperties" in schema and context.has("unevaluatedProperties")
-        if own or self._base is TRUE:
+        is_said = "unevaluatedProperties" in schema and context.has("unevaluatedProperties")
+        if is_said or self._base is TRUE:
             return
         groups = {name: self._relevant(_ways(union, frozenset())) for name, union in unions.items()}
         self._union = next((name for name, ways in groups.items() if name in ("anyOf", "oneOf") and any(ways)), None)

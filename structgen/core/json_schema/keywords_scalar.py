@@ -70,15 +70,15 @@ def number_guard(formula: Formula, schema: Schema) -> Formula:
 @Keyword("type", "validation", since=6)
 def type(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """A type, or any of several; an integer is a number with zero fraction (1.0 is one)."""
-    known = _TYPES.get(value) if value.__class__ is str else None
-    return known or _types(value, pointer, _TYPES, _INTEGRAL)
+    formula = _TYPES.get(value) if value.__class__ is str else None
+    return formula or _types(value, pointer, _TYPES, _INTEGRAL)
 
 
 @Keyword("type", "", since=4, until=4)
 def type_draft4(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """Up to draft 4 an integer is a number that is written without fraction and exponent (1.0 is none)."""
-    known = _TYPES_DRAFT4.get(value) if value.__class__ is str else None
-    return known or _types(value, pointer, _TYPES_DRAFT4, INT)
+    formula = _TYPES_DRAFT4.get(value) if value.__class__ is str else None
+    return formula or _types(value, pointer, _TYPES_DRAFT4, INT)
 
 
 def _types(value: Any, pointer: Pointer, types: dict[str, Formula], integral: Formula) -> Formula:

@@ -114,9 +114,9 @@ class _Loop:
         parts: dict[Hashable, list[Formula]] = {}
         for key, formula in formulas.items():
             leader = self._leader[key]
-            own = [part for part in _alternatives(formula) if self._leader.get(_referred(part)) != leader]
-            parts.setdefault(leader, []).extend(own)
-        self._formulas = {leader: or_(*own) for leader, own in parts.items()}
+            others = [part for part in _alternatives(formula) if self._leader.get(_referred(part)) != leader]
+            parts.setdefault(leader, []).extend(others)
+        self._formulas = {leader: or_(*others) for leader, others in parts.items()}
         self._known: dict[Hashable, Formula] = dict.fromkeys(self._formulas, FALSE)
 
     def _equals(self, formulas: dict[Hashable, Formula]) -> dict[Hashable, Hashable]:

@@ -484,8 +484,8 @@ class Lowered:
     def report(self) -> Report:
         """What is enforced, for every keyword that can matter. Computed when asked for."""
         entries = self._trace.report.entries
-        known = {entry.pointer for entry in entries}
-        return Report([*entries, *(one for one in self.misspelt.values() if one.pointer not in known)], self._open())
+        listed = {entry.pointer for entry in entries}
+        return Report([*entries, *(one for one in self.misspelt.values() if one.pointer not in listed)], self._open())
 
     def _open(self) -> list[str]:
         """Where members that are not declared are allowed: what would be closed."""

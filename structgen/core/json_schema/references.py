@@ -124,8 +124,8 @@ class Resources:
         self.index(resource.document)
         target = resource.anchors.get(fragment)
         if target is None:
-            known = ", ".join(sorted(resource.anchors)) or "none"
-            raise _unresolvable(reference, pointer, f"There is no such anchor; known are: {known}")
+            anchors = ", ".join(sorted(resource.anchors)) or "none"
+            raise _unresolvable(reference, pointer, f"There is no such anchor; known are: {anchors}")
         return target
 
     def _find(self, uri: str, near: Resource, reference: str, pointer: Pointer) -> Resource:
@@ -139,9 +139,9 @@ class Resources:
                 raise _unresolvable(reference, pointer, hint)
             dialect = dialect_of(contents, self.default, self.registry)
             document = Document(contents, uri, dialect, (uri,))
-            own = identifier(contents, dialect, (uri,))
-            if own:
-                document.root.uri = urldefrag(urljoin(uri, own))[0]
+            declared_uri = identifier(contents, dialect, (uri,))
+            if declared_uri:
+                document.root.uri = urldefrag(urljoin(uri, declared_uri))[0]
             self._by_uri[uri] = self._add(document.root)
         return self._by_uri[uri]
 
@@ -196,12 +196,12 @@ def dialect_of(contents: Any, inherited: Dialect, registry: Registry[Any] | None
     return dialects.restricted(dialect, vocabularies)
 
 
-def _retrieve(uri: str, own: Registry[Any] | None) -> Any:
+def _retrieve(uri: str, given: Registry[Any] | None) -> Any:
     """A document from the registry or the metaschemas; None if there is none."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
     from referencing.exceptions import NoSuchResource, Unretrievable
 
-    for registry in (REGISTRY if "//json-schema.org/" in uri else None, own):
+    for registry in (REGISTRY if "//json-schema.org/" in uri else None, given):
         if registry is not None:
             try:
                 return plain_json(registry.get_or_retrieve(uri).value.contents, (uri,))

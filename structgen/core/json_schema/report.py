@@ -89,14 +89,16 @@ class Report:
     def with_ignored(self, ignored: list[tuple[str, str]]) -> Report:
         """The same with the keywords at these pointers (and why) marked as ignored on request."""
         reasons = dict(ignored)
-        known = {entry.pointer for entry in self.entries}
+        listed = {entry.pointer for entry in self.entries}
         entries = [
             entry._replace(status="ignored", reason=f"on request: {reasons[entry.pointer]}")
             if entry.pointer in reasons
             else entry
             for entry in self.entries
         ]
-        entries += [Entry(where, "", "ignored", f"on request: {what}") for where, what in ignored if where not in known]
+        entries += [
+            Entry(where, "", "ignored", f"on request: {what}") for where, what in ignored if where not in listed
+        ]
         return Report(entries, self.open)
 
     def __str__(self) -> str:

@@ -216,10 +216,10 @@ class _Reader:
         items = schema.get("items", True)
         first = items if isinstance(items, list) else schema.get("prefixItems")
         rest = schema.get("additionalItems", True) if isinstance(items, list) else items
-        known = tuple(self.read(each, around, depth) for each in _schemas(first))
-        if rest is False or (known and rest is True):
-            return Array(known, None)
-        return Array(known, self.read(rest, around, depth))
+        prefix = tuple(self.read(each, around, depth) for each in _schemas(first))
+        if rest is False or (prefix and rest is True):
+            return Array(prefix, None)
+        return Array(prefix, self.read(rest, around, depth))
 
 
 def _schemas(value: Any) -> list[Any]:
@@ -287,7 +287,7 @@ def type_name(value: Any) -> str:
 def _joined(one: Object, other: Object) -> Object:
     members = dict(one.members)
     for name, member in other.members.items():
-        known = members.get(name, ObjectMember(ANYTHING))
-        needed = known.is_required or member.is_required
-        members[name] = ObjectMember(_both(known.shape, member.shape), needed, known.note or member.note)
+        before = members.get(name, ObjectMember(ANYTHING))
+        needed = before.is_required or member.is_required
+        members[name] = ObjectMember(_both(before.shape, member.shape), needed, before.note or member.note)
     return Object(members, one.others if other.others is None else other.others)

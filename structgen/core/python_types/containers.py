@@ -216,11 +216,11 @@ class Containers(Functions):
         choices: list[tuple[JsonDict, list[Any]]] = []
         for tag, choice in schema["choices"].items():
             inner = self.generate_inner(choice)
-            known = next((tags for other, tags in choices if other == inner), None)
-            if known is None:
+            tags_of_equal = next((tags for other, tags in choices if other == inner), None)
+            if tags_of_equal is None:
                 choices.append((inner, [_value(tag)]))
             else:
-                known.append(_value(tag))
+                tags_of_equal.append(_value(tag))
         name = _tag_name(schema["discriminator"], [self._declared(inner) for inner, _ in choices])
         if name is None:
             derived = {"anyOf": [inner for inner, _ in choices]}
@@ -247,7 +247,9 @@ def _tag_name(discriminator: Any, declared: list[frozenset[str]]) -> str | None:
         return None
     paths = discriminator if discriminator and isinstance(discriminator[0], list) else [discriminator]
     names = [path[0] for path in paths if len(path) == 1 and isinstance(path[0], str)]
-    return next((name for name in names if all(name in known for known in declared if known)), None)
+    return next(
+        (name for name in names if all(name in tags_of_equal for tags_of_equal in declared if tags_of_equal)), None
+    )
 
 
 def _member_values(schema: Any) -> list[Any]:

@@ -60,8 +60,8 @@ class Functions(GenerateJsonSchema):
     @contextmanager
     def settings_of(self, kind: Any) -> Iterator[None]:
         """A block in which the configuration of a class is in force; that around it if it has none."""
-        own = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
-        self._settings.append(own if own is not None else self._settings[-1])
+        settings = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
+        self._settings.append(settings if settings is not None else self._settings[-1])
         try:
             yield
         finally:

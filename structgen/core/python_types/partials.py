@@ -153,14 +153,14 @@ class PartialReader:
         kind = schema["type"]
         if kind in _MAPPINGS:
             return _MAPPINGS[kind](self._mapping(schema, part, config))
-        own = schema.get("config", config)
+        inner_config = schema.get("config", config)
         if kind == "typed-dict":
-            members, others = self._members(_aliases(schema["fields"].items()), part, own)
-            return {**members, **self._extra(schema, others, own)}
+            members, others = self._members(_aliases(schema["fields"].items()), part, inner_config)
+            return {**members, **self._extra(schema, others, inner_config)}
         if kind == "named-tuple":
             return self._row(schema, dict(part.members), config)
         if kind == "dataclass":
-            return self._dataclass(schema, part, own)
+            return self._dataclass(schema, part, inner_config)
         return self._opaque(schema)
 
     def _mapping(self, schema: Any, part: OpenObject, config: CoreConfig | None) -> dict[Any, Any]:

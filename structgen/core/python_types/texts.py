@@ -266,8 +266,8 @@ def conjoined(patterns: list[str]) -> JsonDict:
 
 
 def _patterns(schema: JsonDict) -> list[str]:
-    own = [schema["pattern"]] if "pattern" in schema else []
-    return own + [part["pattern"] for part in schema.get("allOf", ()) if set(part) == {"pattern"}]
+    patterns = [schema["pattern"]] if "pattern" in schema else []
+    return patterns + [part["pattern"] for part in schema.get("allOf", ()) if set(part) == {"pattern"}]
 
 
 def _searched(pattern: Any, engine: str) -> tuple[str | None, str | None]:

@@ -115,12 +115,12 @@ def enum_of(values: Iterable[Any]) -> Enum:
 
 def named(key: str) -> Enum:
     """``Enum([key])``, the class of one key; from a table, as schemas are made of these."""
-    known = _NAMED.get(key)
-    if known is None:
+    node = _NAMED.get(key)
+    if node is None:
         if len(_NAMED) >= MAX_NAMED:
             _NAMED.clear()
-        known = _NAMED[key] = Enum((key,))
-    return known
+        node = _NAMED[key] = Enum((key,))
+    return node
 
 
 def members(values: Iterable[tuple[str, Formula]]) -> list[Formula]:
@@ -137,12 +137,12 @@ def members(values: Iterable[tuple[str, Formula]]) -> list[Formula]:
 
 def present(key: str) -> Formula:
     """The member ``key`` is there: ``not_(All(named(key), FALSE))``, from a table too."""
-    known = _PRESENT.get(key)
-    if known is None:
+    node = _PRESENT.get(key)
+    if node is None:
         if len(_PRESENT) >= MAX_NAMED:
             _PRESENT.clear()
-        known = _PRESENT[key] = not_(All(named(key), FALSE))
-    return known
+        node = _PRESENT[key] = not_(All(named(key), FALSE))
+    return node
 
 
 MAX_NAMED = 8_192
