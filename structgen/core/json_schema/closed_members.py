@@ -51,7 +51,7 @@ class Closing:
     """How one schema of a value is closed.
 
     Attributes:
-        rest: what closes it beside its keywords; TRUE: nothing.
+        remaining_members: what members that its keywords do not declare must satisfy; TRUE: anything.
     """
 
     def __init__(self, schema: Schema, pointer: Pointer, context: Context) -> None:
@@ -62,7 +62,7 @@ class Closing:
         self._passes = spoken[0] if is_reference else None
         self._union: str | None = None
         self._branches: list[Formula] = []
-        self.rest: Formula = TRUE
+        self.remaining_members: Formula = TRUE
         if self._passes is None:
             self._close(schema, pointer, context)
 
@@ -79,7 +79,7 @@ class Closing:
         inner = groups.pop(self._union) if self._union is not None else []
         others = list(self._combined([list(chain(*ways)) for ways in groups.values() if any(ways)], declared))
         if self._union is None:
-            self.rest = or_(*[and_(way.holds, self._closed(way.declared)) for way in others])
+            self.remaining_members = or_(*[and_(way.holds, self._closed(way.declared)) for way in others])
         else:
             self._branches = [or_(*self._each(branch, others)) for branch in inner]
 
@@ -115,7 +115,7 @@ class Closing:
     @property
     def formula(self) -> Formula:
         """All that closes the schema, for the report; TRUE: it is not closed here."""
-        return and_(self.rest, *[branch for branch in self._branches if branch is not FALSE])
+        return and_(self.remaining_members, *[branch for branch in self._branches if branch is not FALSE])
 
     def part(
         self, function: Callable[..., Formula | list[Formula]], value: Any, schema: Schema, pointer: Pointer

@@ -305,8 +305,8 @@ class Context:
             elif keyword not in ordinary:
                 self.note_word(keyword, pointer)
         if closing is not None:
-            if closing.rest is not TRUE:
-                parts.append(closing.rest)
+            if closing.remaining_members is not TRUE:
+                parts.append(closing.remaining_members)
             if trace is not None and closing.formula is not TRUE:
                 trace.close(closing.formula, (pointer, "unevaluatedProperties"))
         if len(parts) < 2:

@@ -84,8 +84,8 @@ def _skeleton(shape: Shape) -> str:
         others = [] if shape.others is None else [f"string: {_skeleton(shape.others)}", "..."]
         return "{" + ", ".join([*pairs, *others] or ["..."]) + "}"
     if isinstance(shape, Array):
-        rest = [] if shape.rest is None else [_skeleton(shape.rest), "..."]
-        return "[" + ", ".join([*map(_skeleton, shape.first), *rest]) + "]"
+        others = [] if shape.others is None else [_skeleton(shape.others), "..."]
+        return "[" + ", ".join([*map(_skeleton, shape.first), *others]) + "]"
     if isinstance(shape, Union):
         return " | ".join(dict.fromkeys(map(_skeleton, shape.ways)))
     if isinstance(shape, Options):
@@ -115,9 +115,9 @@ def _typescript(shape: Shape, indent: str = "") -> str:
         return _type_literal(shape, indent)
     if isinstance(shape, Array):
         if shape.first:
-            rest = [] if shape.rest is None else [f"...{inner(shape.rest)}[]"]
-            return "[" + ", ".join([*map(inner, shape.first), *rest]) + "]"
-        item = "never" if shape.rest is None else inner(shape.rest)
+            others = [] if shape.others is None else [f"...{inner(shape.others)}[]"]
+            return "[" + ", ".join([*map(inner, shape.first), *others]) + "]"
+        item = "never" if shape.others is None else inner(shape.others)
         return f"({item})[]" if " | " in item else f"{item}[]"
     if isinstance(shape, Union):
         return " | ".join(dict.fromkeys(map(inner, shape.ways)))
@@ -157,7 +157,7 @@ def _example(shape: Shape) -> Any:
     if isinstance(shape, Object):
         return {name: _example(member.shape) for name, member in shape.members.items()}
     if isinstance(shape, Array):
-        return [*map(_example, shape.first), *([] if shape.rest is None else [_example(shape.rest)])]
+        return [*map(_example, shape.first), *([] if shape.others is None else [_example(shape.others)])]
     if isinstance(shape, Union):
         return _example(next((way for way in shape.ways if way != Scalar("null")), shape.ways[0]))
     if isinstance(shape, Options):

@@ -66,10 +66,10 @@ class Object:
 
 @dataclass(frozen=True)
 class Array:
-    """An array: what its first items are, and the rest (None: there is none)."""
+    """An array: what its first items are, and its others (None: there are none)."""
 
     first: tuple[Shape, ...]
-    rest: Shape | None
+    others: Shape | None
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def cut(shape: Shape, depth: int, most: int | None = None) -> Shape:
         return ANYTHING
     if isinstance(shape, Array):
         first = tuple(cut(each, depth - 1, most) for each in shape.first[:most])
-        return Array(first, None if shape.rest is None else cut(shape.rest, depth - 1, most))
+        return Array(first, None if shape.others is None else cut(shape.others, depth - 1, most))
     kept = islice(shape.members.items(), most)
     members = {name: replace(member, shape=cut(member.shape, depth - 1, most)) for name, member in kept}
     others = ANYTHING if len(members) < len(shape.members) else shape.others
@@ -215,11 +215,11 @@ class _Reader:
     def _array(self, schema: dict[str, Any], around: Resource, depth: int) -> Shape:
         items = schema.get("items", True)
         first = items if isinstance(items, list) else schema.get("prefixItems")
-        rest = schema.get("additionalItems", True) if isinstance(items, list) else items
+        others = schema.get("additionalItems", True) if isinstance(items, list) else items
         prefix = tuple(self.read(each, around, depth) for each in _schemas(first))
-        if rest is False or (prefix and rest is True):
+        if others is False or (prefix and others is True):
             return Array(prefix, None)
-        return Array(prefix, self.read(rest, around, depth))
+        return Array(prefix, self.read(others, around, depth))
 
 
 def _schemas(value: Any) -> list[Any]:

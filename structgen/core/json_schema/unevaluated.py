@@ -105,8 +105,8 @@ def remaining(
     for condition, keys in evaluated:
         if keys is not FALSE and condition is not FALSE:
             covers[condition] = or_(covers.get(condition, FALSE), keys)
-    rest = not_(covers.pop(TRUE, FALSE))
-    cells: dict[tuple[Formula, ...], Formula] = {(): rest}
+    uncovered = not_(covers.pop(TRUE, FALSE))
+    cells: dict[tuple[Formula, ...], Formula] = {(): uncovered}
     for condition, keys in covers.items():
         refined: dict[tuple[Formula, ...], Formula] = {}
         for conditions, cell in cells.items():

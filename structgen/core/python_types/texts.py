@@ -261,8 +261,8 @@ def _byte_lengths(derived: JsonDict) -> core_schema.BytesSchema:
 
 def conjoined(patterns: list[str]) -> JsonDict:
     """Patterns that all hold."""
-    rest = [{"pattern": pattern} for pattern in patterns[1:]]
-    return {} if not patterns else {"pattern": patterns[0], **({"allOf": rest} if rest else {})}
+    others = [{"pattern": pattern} for pattern in patterns[1:]]
+    return {} if not patterns else {"pattern": patterns[0], **({"allOf": others} if others else {})}
 
 
 def _patterns(schema: JsonDict) -> list[str]:

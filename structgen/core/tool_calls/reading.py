@@ -136,7 +136,7 @@ class CallReader:
     def _match(self, pattern: Pattern, position: int, tool: Tool | None, fields: _Fields) -> tuple[_Fields, int] | None:
         """What a pattern finds at a place, and where it ends."""
         for number, piece in enumerate(pattern):
-            rest = pattern[number + 1 :]
+            remaining = pattern[number + 1 :]
             if isinstance(piece, str | Marker):
                 if not self._text.startswith(fixed(piece), position):
                     return None
@@ -149,19 +149,19 @@ class CallReader:
                 if isinstance(piece, CallId) and tool is not None:
                     fields = fields._replace(id=piece.whole.format(name=tool.name, id=text[0]))
             elif isinstance(piece, WithId):
-                with_id = self._match((*piece.pattern, *rest), position, tool, fields)
+                with_id = self._match((*piece.pattern, *remaining), position, tool, fields)
                 if with_id is not None:
                     return with_id
             elif piece is ARGUMENTS:
                 assert tool is not None
-                return self._object(rest, position, tool, fields)
+                return self._object(remaining, position, tool, fields)
             else:
                 assert isinstance(piece, Parameters) and tool is not None
                 position, arguments = self._parameters(piece, position, tool)
                 fields = fields._replace(arguments=arguments)
         return fields, position
 
-    def _object(self, rest: Pattern, position: int, tool: Tool, fields: _Fields) -> tuple[_Fields, int] | None:
+    def _object(self, remaining: Pattern, position: int, tool: Tool, fields: _Fields) -> tuple[_Fields, int] | None:
         """Arguments as a JSON object, and what follows it."""
         value = self._json(position)
         if value is None:
@@ -171,7 +171,7 @@ class CallReader:
             return None
         self._note(tool, value[0])
         for end in self._behind(value[1]):
-            matched = self._match(rest, end, tool, fields._replace(arguments=value[0]))
+            matched = self._match(remaining, end, tool, fields._replace(arguments=value[0]))
             if matched is not None:
                 return matched
         return None

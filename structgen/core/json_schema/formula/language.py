@@ -352,9 +352,9 @@ class MemberRecord(Formula):
         """The conjunction that it stands for; FALSE, if a member that must be there has no value."""
         if self._spelled is None:
             named_values = members(zip(self.names, self.values, strict=True))
-            rest = All(not_(Enum(self.names)), self.others)
+            others = All(not_(Enum(self.names)), self.others)
             order = Order(self.names) if self.declared else TRUE
-            self._spelled = and_(Type(OBJECT), *named_values, *map(present, self.required), rest, order)
+            self._spelled = and_(Type(OBJECT), *named_values, *map(present, self.required), others, order)
         return self._spelled
 
     def __repr__(self) -> str:
@@ -512,18 +512,18 @@ def and_(*formulas: Formula) -> Formula:
 
 
 def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[Formula, list[Formula]]:
-    """The values in all ``enums`` with a type in ``mask`` that no negated Enum of ``parts`` excludes, and the rest."""
+    """The values in all ``enums`` with a type in ``mask`` that no negated Enum of ``parts`` excludes, and the remaining parts."""
     excluded: set[Canonical] = set()
-    rest: list[Formula] = []
+    remaining: list[Formula] = []
     for part in parts:
         if isinstance(part, Not) and isinstance(part.arg, Enum):
             excluded |= part.arg.members
         else:
-            rest.append(part)
+            remaining.append(part)
     values = [value for value in enums[0].values if value not in excluded and canonical_type(value) & mask]
     for enum in enums[1:]:
         values = [value for value in values if value in enum.members]
-    return Enum(values), rest
+    return Enum(values), remaining
 
 
 _COUNTS = (Items, Keys, Len)
@@ -622,8 +622,8 @@ def one(*formulas: Formula) -> Formula:
     if certain > 1:
         return FALSE
     if certain or repeated:
-        rest = and_(*[not_(unordered(formula)) for formula in single]) if certain else one(*single)
-        return and_(rest, *[not_(unordered(formula)) for formula in repeated])
+        exactly_one = and_(*[not_(unordered(formula)) for formula in single]) if certain else one(*single)
+        return and_(exactly_one, *[not_(unordered(formula)) for formula in repeated])
     if len(single) < 2:
         return single[0] if single else FALSE
     return _compound(One, single)
