@@ -51,7 +51,7 @@ class Closing:
     """How one schema of a value is closed.
 
     Attributes:
-        remaining_members: what members that its keywords do not declare must satisfy; TRUE: anything.
+        remaining_members: what closes it, in addition to its keywords; TRUE: nothing.
     """
 
     def __init__(self, schema: Schema, pointer: Pointer, context: Context) -> None:

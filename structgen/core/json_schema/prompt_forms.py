@@ -1,4 +1,4 @@
-"""How a model is told of a schema: one table of forms, from the schema to the text.
+"""How a schema is described to a model: one table of forms, from the schema to the text.
 
 What each form is worth was measured: docs/generation.md, "What the model is told".
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
 SchemaForm = Literal["schema", "skeleton", "typescript", "example"]
-"""A form in which a model is told of a schema."""
+"""A form in which a schema is described to a model."""
 FormOption = Literal["auto", "schema", "skeleton", "typescript", "example"]
 """The same as an option; "auto": by the model."""
 Render: TypeAlias = Callable[[Shape], str]
@@ -53,11 +53,6 @@ def checked_form(form: Any, option: str = "schema_form") -> SchemaForm | None:
         names = ", ".join(f'"{name}"' for name in FORMS)
         raise OptionsError(f'{option} must be "auto" or one of {names}, not {form!r:.100}', option=option, value=form)
     return form
-
-
-def told(schema: Schema, form: SchemaForm, registry: Registry[Any] | None = None) -> str:
-    """What a model is told of a schema, in this form."""
-    return FORMS[form](schema, registry)
 
 
 def _whole(schema: Schema, registry: Registry[Any] | None) -> str:

@@ -192,8 +192,8 @@ class _Reader:
             return self._array(schema, around, depth - 1)
         if kind == "any":
             return ANYTHING
-        told = schema.get("format") if kind == "string" else None
-        return Scalar(kind, told if isinstance(told, str) else "")
+        name = schema.get("format") if kind == "string" else None
+        return Scalar(kind, name if isinstance(name, str) else "")
 
     def _object(self, schema: dict[str, Any], around: Resource, depth: int) -> Shape:
         given, required = schema.get("properties"), schema.get("required")
@@ -227,8 +227,8 @@ def _schemas(value: Any) -> list[Any]:
 
 
 def _note(schema: Any) -> str:
-    told = schema.get("description") if isinstance(schema, dict) else None
-    return " ".join(told.split()) if isinstance(told, str) else ""
+    description = schema.get("description") if isinstance(schema, dict) else None
+    return " ".join(description.split()) if isinstance(description, str) else ""
 
 
 def _union(ways: Iterable[Shape]) -> Shape:

@@ -15,7 +15,7 @@ from structgen.core.python_types.functions import Functions
 from structgen.core.python_types.notes import JsonDict, checked, narrowed
 
 EXACT_DIGITS = 15
-"""A decimal number of so many digits is told by the nearest float (IEEE 754 binary64)."""
+"""A decimal number of so many digits is known by the nearest float (IEEE 754 binary64)."""
 _WHOLE = "(?:0|[1-9][0-9]*)"
 _FLOAT = r"(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:e[+\-]?[0-9]{1,2})?"
 _COMPLEX = rf"^[+\-]?{_FLOAT}(?:[+\-](?:{_FLOAT})?j|j)?$"

@@ -157,7 +157,7 @@ def choose(tools: tuple[Tool, ...], choice: Any) -> ToolChoice:
 
     Raises:
         OptionsError: something else.
-        ConstraintError: a tool that is not there (the nearest name is told), or no tools where one must be called.
+        ConstraintError: a tool that is not there (the error names the nearest), or no tools where one must be called.
     """
     if choice == "none":
         return ToolChoice((), False)

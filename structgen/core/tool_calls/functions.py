@@ -25,7 +25,7 @@ class PythonTool:
         description: what it does.
         function: what is called.
         parameters: the JSON Schema of its arguments, with all that their types ask for.
-        shown: pydantic's own schema of them, with descriptions: what the model is told.
+        shown: pydantic's own schema of them, with descriptions: what the model reads.
         report: where ``parameters`` is narrower than the types, and what is checked when the function is called.
     """
 

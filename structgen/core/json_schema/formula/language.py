@@ -512,7 +512,7 @@ def and_(*formulas: Formula) -> Formula:
 
 
 def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[Formula, list[Formula]]:
-    """The values in all ``enums`` with a type in ``mask`` that no negated Enum of ``parts`` excludes, and the remaining parts."""
+    """The values in all ``enums`` with a type in ``mask`` that no negated Enum of ``parts`` excludes, and other parts."""
     excluded: set[Canonical] = set()
     remaining: list[Formula] = []
     for part in parts:
