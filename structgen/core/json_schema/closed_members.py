@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Declared = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
 WAY_STEPS = 10
-"""What a choice of one branch of each union costs, beside what it says."""
+"""What a choice of one branch of each union costs, in addition to what it says."""
 
 
 class Way(NamedTuple):

@@ -86,7 +86,7 @@ def uniqueItems(value: Any, schema: Schema, pointer: Pointer, context: Context) 
 @Keyword("contains", "applicator", since=6, until=2019, subschemas="one", is_condition=True)
 @Keyword("contains", "applicator", since=2020, subschemas="one", is_condition=True, evaluates_matching=True)
 def contains(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
-    """With ``minContains`` and ``maxContains`` beside it where the dialect has them."""
+    """With ``minContains`` and ``maxContains`` of the same schema where the dialect has them."""
     formula = unordered(context.as_written.lower(value, pointer))
     least = schema.get("minContains", 1) if context.has("minContains") else 1
     parts: list[Formula] = [Items(formula, checks.count(least, sibling(pointer, "minContains")))]

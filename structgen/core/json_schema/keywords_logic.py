@@ -53,7 +53,7 @@ def not_(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Form
 
 @Keyword("if", "applicator", since=7, subschemas="one", applies=if_valid, is_condition=True)
 def if_(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
-    """With ``then`` and ``else`` beside it."""
+    """With ``then`` and ``else`` of the same schema."""
     condition = context.as_written.lower(value, pointer, in_place=True)
     then, otherwise = (
         context.lower(schema[branch], sibling(pointer, branch), in_place=True)

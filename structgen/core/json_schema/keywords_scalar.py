@@ -57,7 +57,7 @@ _OTHER = {bit: Type(ANY & ~bit) for bit in TYPE_BITS.values()}
 def guard(name: str, formula: Formula, schema: Schema) -> Formula:
     """``formula``, or the value is of another type than ``name``. Needed where a keyword lowers to a negated atom.
 
-    Omitted if ``type`` beside it says ``name``: the conjunction is the same and stays one of atoms.
+    Omitted if ``type`` of the same schema says ``name``: the conjunction is the same and stays one of atoms.
     """
     return formula if schema.get("type") == name else or_(_OTHER[TYPE_BITS[name]], formula)
 
@@ -166,14 +166,14 @@ def _bound(value: Any, pointer: Pointer) -> int | Fraction:
 
 @Keyword("minimum", "", until=4)
 def minimum_draft4(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
-    """With ``exclusiveMinimum`` beside it, a boolean up to draft 4."""
+    """With ``exclusiveMinimum``, a boolean up to draft 4."""
     bound = checks.number(value, pointer)
     return Gt(bound) if schema.get("exclusiveMinimum") is True else Ge(bound)
 
 
 @Keyword("maximum", "", until=4)
 def maximum_draft4(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
-    """With ``exclusiveMaximum`` beside it, a boolean up to draft 4."""
+    """With ``exclusiveMaximum``, a boolean up to draft 4."""
     bound = checks.number(value, pointer)
     return number_guard(not_(Ge(bound) if schema.get("exclusiveMaximum") is True else Gt(bound)), schema)
 

@@ -184,7 +184,7 @@ class Trace:
 def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Status, str]:
     dialect = context.dialect
     if dialect.overriding_ref and "$ref" in schema and keyword != "$ref":
-        return "ignored", f"up to draft 7 $ref hides the keywords beside it ({dialect.name})"
+        return "ignored", f"up to draft 7 $ref hides the keywords next to it ({dialect.name})"
     entry = dialect.keywords.get(keyword)
     if entry is not None and keyword in dialect.speaking:
         if entry.needs and entry.needs not in schema:

@@ -146,7 +146,7 @@ def _string_shapes(digits: int | None, places: int | None) -> Iterator[tuple[int
 def _within(whole: int | None, places: int) -> JsonDict:
     """Numbers of so many digits before and after the point."""
     step: JsonDict = {"multipleOf": _power(-places)}
-    if whole == 0:  # pydantic counts a zero before the point where nothing is behind it
+    if whole == 0:  # pydantic counts a zero before the point where nothing follows it
         step["not"] = {"const": 0}
     return step if whole is None else {**step, **_between(whole)}
 

@@ -158,13 +158,13 @@ def _moved(limit: timedelta | None, step: timedelta) -> timedelta | None:
     return None if limit is None else limit + step
 
 
-def _whole(low: timedelta | None, high: timedelta | None, unit: timedelta, before: str, behind: str, most: int) -> str:
+def _whole(low: timedelta | None, high: timedelta | None, unit: timedelta, before: str, after: str, most: int) -> str:
     """Durations of a whole number of units, with the sign in front."""
     least = -most if low is None else max(-most, math.ceil(low / unit))
     most = most if high is None else min(most, math.floor(high / unit))
     options = []
     if least <= most and most >= 0:
-        options.append(before + integers(max(0, least), most) + behind)
+        options.append(before + integers(max(0, least), most) + after)
     if least <= most and least < 0:
-        options.append("-" + before + integers(max(1, -most), -least) + behind)
+        options.append("-" + before + integers(max(1, -most), -least) + after)
     return f"(?:{'|'.join(options)})" if options else "[^\\s\\S]"

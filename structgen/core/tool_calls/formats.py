@@ -67,7 +67,7 @@ def _array(
     call: Pattern | None = None,
     gap: Gap | None = None,
 ) -> ToolFormat:
-    """Calls as a JSON array behind ``begin``. Without ``end`` nothing can follow the calls."""
+    """Calls as a JSON array after ``begin``. Without ``end`` nothing can follow the calls."""
     return ToolFormat(
         name,
         models,

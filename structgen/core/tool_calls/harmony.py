@@ -63,7 +63,7 @@ def next_header(text: str, start: int) -> int | None:
 
 def end_of_call(text: str, start: int) -> int:
     """Where the message ends whose arguments end at ``start``, and the next one begins."""
-    blanks = len(text) - len(text[start:].lstrip(" \t\r\n"))  # behind JSON, if whitespace is free
+    blanks = len(text) - len(text[start:].lstrip(" \t\r\n"))  # after JSON, if whitespace is free
     if text.startswith(CALL_END.text, blanks):
         start = blanks + len(CALL_END.text)
         following = "".join(map(fixed, NEXT))

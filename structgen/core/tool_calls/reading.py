@@ -61,9 +61,9 @@ class CallReader:
         self.unfinished: ToolCall | None = None
 
     def read(self) -> tuple[CallPieces, int | None]:
-        """Free text and calls, and the place of what should be a call and is none, if any.
+        """Free text and calls, and where what should be a call and is none begins, if any.
 
-        Text beside calls that is only blanks is left out.
+        Text around calls that is only blanks is left out.
         """
         pieces: CallPieces = []
         position, wrong = 0, None
@@ -170,7 +170,7 @@ class CallReader:
         if not isinstance(value[0], dict):
             return None
         self._note(tool, value[0])
-        for end in self._behind(value[1]):
+        for end in self._ends_of_json(value[1]):
             matched = self._match(remaining, end, tool, fields._replace(arguments=value[0]))
             if matched is not None:
                 return matched
@@ -181,8 +181,8 @@ class CallReader:
             position += 1
         return decode_exact(self._text, position)
 
-    def _behind(self, position: int) -> Iterator[int]:
-        """Where what follows JSON may begin: behind it, and behind each blank."""
+    def _ends_of_json(self, position: int) -> Iterator[int]:
+        """Where what follows JSON may begin: after it, and after each blank."""
         yield position
         while position < len(self._text) and self._text[position] in BLANKS:
             position += 1
@@ -248,9 +248,9 @@ class CallReader:
         self._note(tool, {**before, name: loads_partial(self._text[value_start:]) if value is None else value[0]})
         if value is None:
             return None
-        ends = (self._fixed(tail, end) for end in self._behind(value[1]))
-        behind = next((end for end in ends if end is not None), None)
-        return None if behind is None else (name, value[0], behind)
+        ends = (self._fixed(tail, end) for end in self._ends_of_json(value[1]))
+        following = next((end for end in ends if end is not None), None)
+        return None if following is None else (name, value[0], following)
 
     def _closed(self, tail: Pattern, closing: str, position: int) -> int | None:
         """Where a string ends that begins at a place: what closes it is found first, and stands in the pattern so."""

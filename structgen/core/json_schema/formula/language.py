@@ -449,8 +449,8 @@ def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
 
 
 def _flattened(given: dict[Formula, None], cls: type[And] | type[Or], unit: Formula) -> dict[Formula, None]:
-    """The distinct operands of a connective, nested ones and records taken apart; but a record beside ``unit`` alone,
-    which says nothing here, stays whole."""
+    """The distinct operands of a connective, nested ones and records taken apart; but a record that has ``unit`` alone
+    with it, which says nothing here, stays whole."""
     given.pop(unit, None)
     whole = len(given) < 2
     flat: dict[Formula, None] = {}

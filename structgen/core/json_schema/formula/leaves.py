@@ -12,7 +12,7 @@ _JOINS = frozenset({And, Or, One, Not})
 def leaves(formula: Formula) -> Iterable[Formula]:
     """The distinct parts that ``and``, ``or``, "exactly one" and ``not`` join, in the order in which they stand.
 
-    Linear in the distinct nodes: parts that are shared, as those behind references are, are looked at once.
+    Linear in the distinct nodes: parts that are shared, as those that references lead to are, are looked at once.
     """
     if formula.__class__ not in _JOINS:
         return (formula,)
