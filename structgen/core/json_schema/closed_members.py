@@ -33,7 +33,7 @@ from structgen.core.json_schema.unevaluated import (
 )
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
 
 Declared = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
 WAY_STEPS = 10

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from structgen.core.json_schema.formula.language import TRUE, Formula, absent, not_, unordered
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
     from structgen.core.json_schema.pointers import Pointer
     from structgen.core.json_schema.report import Status
 

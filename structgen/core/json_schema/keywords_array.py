@@ -11,7 +11,7 @@ from structgen.core.json_schema.keywords_scalar import guard
 from structgen.core.json_schema.pointers import Pointer, sibling
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
     from structgen.core.json_schema.report import Status
 
 

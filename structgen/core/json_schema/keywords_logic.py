@@ -13,7 +13,7 @@ from structgen.core.json_schema.keywords_scalar import type_draft4
 from structgen.core.json_schema.pointers import Pointer, sibling
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
 
 
 def _children(value: Any, pointer: Pointer, context: Context) -> list[Formula]:

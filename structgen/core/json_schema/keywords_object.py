@@ -35,7 +35,7 @@ from structgen.core.json_schema.keyword import TABLE, Keyword, Schema, if_presen
 from structgen.core.json_schema.keywords_scalar import guard, unicode_status
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
     from structgen.core.json_schema.pointers import Pointer
 
 

@@ -36,7 +36,7 @@ from structgen.core.json_schema.keyword import Keyword, Schema
 from structgen.core.regex.unicode.properties import unicode_version
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
     from structgen.core.json_schema.pointers import Pointer
     from structgen.core.json_schema.report import Status
 

@@ -24,7 +24,7 @@ from structgen.core.json_schema.keywords_scalar import BACKREFERENCE
 from structgen.core.json_schema.pointers import Pointer, pointer_text
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
 
 Status = Literal["enforced", "annotation", "ignored", "closed", "narrowed", "checked", "misspelt"]
 

@@ -31,7 +31,7 @@ from structgen.core.json_schema.pointers import Pointer, pointer_text
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
 
 SITE_STEPS, CELL_STEPS = 20, 4
 """What looking at a schema that applies in place costs, and at a class of keys."""
