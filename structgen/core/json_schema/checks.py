@@ -1,4 +1,4 @@
-"""What keyword functions ask of their values; each raises SchemaError with pointer, keyword and what was found."""
+"""Checks of keywords' values. Each raises SchemaError with the pointer, the keyword, and the value that it met."""
 
 from __future__ import annotations
 

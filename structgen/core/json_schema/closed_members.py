@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 Declared = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
 WAY_STEPS = 10
-"""What a choice of one branch of each union costs, in addition to what it says."""
+"""Steps for a choice of one branch of each union, in addition to the size of its formulas."""
 
 
 class Way(NamedTuple):
-    """One branch of each union that always applies: what holds then besides, and the keys that are declared."""
+    """One choice of a branch of each union: the condition that holds then, and the keys that are declared."""
 
     holds: Formula
     declared: Declared
@@ -120,7 +120,7 @@ class Closing:
     def part(
         self, function: Callable[..., Formula | list[Formula]], value: Any, schema: Schema, pointer: Pointer
     ) -> Formula | list[Formula]:
-        """What a keyword means: as its function says, but for one that only refers, and for the union."""
+        """What a keyword means: its function says so, except for a schema's only reference and for the union."""
         keyword, context = pointer[1], self._context
         if keyword == self._passes and isinstance(value, str):
             return context.refer(value, pointer, dynamic=keyword != "$ref", in_place=False)
@@ -167,7 +167,7 @@ def _reading(
 
 
 def _ways(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Way]]:
-    """The ways of each branch of a union; each holds the branch but not, for the branch itself, its own schema."""
+    """The ways of each branch of a union. A way does not repeat what the schema of the branch says."""
     by_branch = []
     for child, where, around, condition in union:
         context = around.within(child, where) if isinstance(child, dict) else around

@@ -84,9 +84,9 @@ class Lowering:
         self._sizes: dict[int, int] = {}  # of schemas that were lowered; 0: not known yet
 
     def finish(self, whole: Formula) -> Refs:
-        """The formulas that references lead to, by name, the ``whole`` schema's being known at last.
+        """The formulas that references lead to, by name, once the ``whole`` schema is lowered.
 
-        What refers to each other is let go, so that it need not be looked for.
+        What refers to each other is dropped, so that the garbage collector need not search for it.
         """
         self._settle(self._whole, whole)
         if self._refs:
@@ -125,7 +125,7 @@ class Lowering:
         return known
 
     def _count(self, schema: Any) -> None:
-        """Count the work of lowering a schema: to lower each once is linear, what is beyond that costs by its size."""
+        """Count the work of lowering a schema: to lower each schema once is linear, so only repetitions cost, by size."""
         size = self._sizes.get(id(schema))
         if size is None:
             self._sizes[id(schema)] = size = 0
@@ -178,12 +178,12 @@ class Context:
         self._lowering: Lowering | None = None
 
     def enter(self, lowering: Lowering, resource: Resource, dynamic: dict[str, Target] | None) -> None:
-        """Say where the context stands."""
+        """Set the resource and the dynamic scope that the context is in."""
         self._lowering, self._resource, self._dynamic = lowering, resource, dynamic
         self._targets = {}
 
     def finish(self) -> None:
-        """Let go of what refers to this context."""
+        """Drop what refers to this context."""
         del self._lowering, self._targets
 
     @property
@@ -373,7 +373,7 @@ class Context:
         return lowering.lower_target(*self.target(reference, pointer, dynamic), in_place)
 
     def lower_once(self, schema: Any, pointer: Pointer) -> Formula:
-        """As `lower` in place, but with one result for all who ask, and a reference to it for who asks meanwhile."""
+        """As `lower` in place, but once: later calls get the same formula, and calls during it a reference to it."""
         return self.lowering.lower_target(schema, pointer, self, in_place=True)
 
     def target(self, reference: str, pointer: Pointer, dynamic: bool = False) -> tuple[Any, Pointer, Context]:

@@ -1,4 +1,4 @@
-"""What each keyword of each subschema lowers to, written down to find out which of them leave no value."""
+"""Records what each keyword of each subschema lowers to, to find which keywords leave no value."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """References that come back to themselves without descending into the value.
 
 ``{"anyOf": [{"$ref": "#"}, {"type": "null"}]}`` asks of a value whether it satisfies the same schema. Such schemas have
-several readings; the least one counts: nothing is valid unless it must be. Whether a value is valid under each of n
-schemas that refer to each other are n truth values, and each is a monotone function of all. So the least reading is
-what rounds of putting in what is known give, beginning with "nothing is valid". n rounds are enough, and fewer are if
-each uses what it has found itself; no way through the references is followed.
+several meanings; the least one counts: nothing is valid unless it must be. Whether a value is valid under each of n
+schemas that refer to each other are n truth values, and each is a monotone function of all. So rounds give the
+least meaning: the first takes nothing for valid, and each puts in what the one before gave. n rounds are enough, and
+fewer are if a round uses its own results. No path through the references is followed.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def break_loops(refs: dict[Hashable, Formula], pointers: Mapping[Hashable, Point
             for formula in formulas.values():
                 for key in map(_base, _in_place(_not_monotone(formula, budget), budget)):
                     if key in formulas:
-                        _refuse(key, pointers, "the way back passes through a negation or oneOf")
+                        _refuse(key, pointers, "the path back to it passes through a negation or oneOf")
             solved = _Loop(formulas, budget).solution()
             for key, formula in solved.items():
                 if formula is FALSE:
-                    _refuse(key, pointers, "it says nothing but itself")
+                    _refuse(key, pointers, "it leads only back to itself")
             refs.update(solved)
 
 
@@ -179,7 +179,7 @@ def _alternatives(formula: Formula) -> tuple[Formula, ...]:
 
 
 def _referred(formula: Formula) -> Hashable:
-    """The key of a reference; of other formulas one that no reference has."""
+    """The key of a reference; for any other formula, a key that no reference has."""
     return formula.key if isinstance(formula, Ref) else formula
 
 

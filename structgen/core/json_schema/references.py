@@ -72,7 +72,7 @@ class Resources:
         return self._by_uri.setdefault(resource.uri, resource)
 
     def finish(self) -> None:
-        """Let go of what resources refer to each other by. Nothing can be resolved afterwards."""
+        """Drop what resources refer to each other by. Nothing can be resolved afterwards."""
         for resource in self._by_identity.values():
             resource.anchors.clear()
             resource.dynamic_anchors.clear()
@@ -125,7 +125,7 @@ class Resources:
         target = resource.anchors.get(fragment)
         if target is None:
             anchors = ", ".join(sorted(resource.anchors)) or "none"
-            raise _unresolvable(reference, pointer, f"There is no such anchor; known are: {anchors}")
+            raise _unresolvable(reference, pointer, f"There is no such anchor; the anchors are: {anchors}")
         return target
 
     def _find(self, uri: str, near: Resource, reference: str, pointer: Pointer) -> Resource:
@@ -216,7 +216,7 @@ def _unresolvable(reference: str, pointer: Pointer, hint: str) -> UnresolvableRe
 
 
 def identifier(schema: Any, dialect: Dialect, pointer: Pointer) -> str | None:
-    """The URI reference that a schema gives itself, if any. One that is only a fragment gives an anchor at most."""
+    """The URI reference that a schema gives itself, if any. A fragment alone is at most an anchor."""
     if not isinstance(schema, dict) or (dialect.overriding_ref and "$ref" in schema and len(pointer) == 2):
         return None
     uri = schema.get(dialect.identifier)

@@ -1,4 +1,4 @@
-"""What becomes of every keyword: enforced, annotation (by the specification), or ignored; and what is closed."""
+"""The report: whether each keyword is enforced, an annotation or ignored, and which schemas were closed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Report:
 
 
 class Trace:
-    """What a second walk writes down: the schemas visited, and the keyword that each formula first came from.
+    """Records of a second walk: the schemas visited, and the keyword that each formula first came from.
 
     Attributes:
         by_keyword: whether plain objects, too, are to be read keyword by keyword.

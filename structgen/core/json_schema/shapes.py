@@ -27,7 +27,7 @@ MAX_WAYS = 8  # of a union
 
 @dataclass(frozen=True)
 class Anything:
-    """Any value: nothing is known of it, it is nested too deeply, or (``name``) it is what stands around it again."""
+    """Any value: nothing is known of it, it is nested too deeply, or it is the schema ``name`` around it again."""
 
     name: str = ""
 

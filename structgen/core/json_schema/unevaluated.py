@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from structgen.core.json_schema.context import Context
 
 SITE_STEPS, CELL_STEPS = 20, 4
-"""What looking at a schema that applies in place costs, and at a class of keys."""
+"""Steps for a schema that applies in place, and for a class of keys."""
 
 
 class Site(NamedTuple):
@@ -139,7 +139,7 @@ def _spoken(site: Site) -> Iterator[Keyword]:
 
 
 def breadth(formula: Formula) -> int:
-    """How many parts a formula has on top, which is what joining it with others costs."""
+    """How many operands the formula has, which is what it costs to join it with others."""
     return len(formula.args) if isinstance(formula, (And, Or)) else 1
 
 

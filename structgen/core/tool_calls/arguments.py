@@ -209,8 +209,8 @@ class ArgumentRules:
         self._states += 1
         if self._states > MAX_STATES:
             raise SchemaTooComplexError(
-                f"the arguments of the tool {self._tool.name!r} can be arranged in more than {MAX_STATES:,} ways "
-                "(members in any order, or many that depend on others)",
+                f"the arguments of the tool {self._tool.name!r} have more than {MAX_STATES:,} possible "
+                "orders and combinations (members in any order, or many that depend on others)",
                 limit=MAX_STATES,
                 pointer=self._tool.pointer,
             )
