@@ -125,7 +125,7 @@ class Lowering:
         return known
 
     def _count(self, schema: Any) -> None:
-        """Count the work of lowering a schema: to lower each schema once is linear, so only repetitions cost, by size."""
+        """Count the work of lowering a schema: once is linear for all, so only repetitions cost by their size."""
         size = self._sizes.get(id(schema))
         if size is None:
             self._sizes[id(schema)] = size = 0

@@ -35,7 +35,7 @@ def break_loops(refs: dict[Hashable, Formula], pointers: Mapping[Hashable, Point
     """Replace every formula of ``refs`` that leads back to itself in place by its least fixpoint.
 
     Raises:
-        UnresolvableReferenceError: the fixpoint is FALSE (the reference says nothing but itself) or does not exist
+        UnresolvableReferenceError: the fixpoint is FALSE (the reference leads only back to itself) or does not exist
             (the loop passes through a negation or oneOf).
         SchemaTooComplexError: it takes more steps than ``budget`` has.
     """

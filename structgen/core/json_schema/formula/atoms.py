@@ -22,10 +22,10 @@ class Type(Formula):
     mask: int
 
     def __new__(cls, mask: int) -> Type:
-        return _TYPES[mask]
+        return TYPES[mask]
 
 
-_TYPES = [_intern(Type, (mask,)) for mask in range(ANY + 1)]
+TYPES = [_intern(Type, (mask,)) for mask in range(ANY + 1)]
 
 
 TRUE: Formula = Type(ANY)

@@ -40,6 +40,7 @@ from structgen.core.json_schema.formula.atoms import INT as INT
 from structgen.core.json_schema.formula.atoms import MAX_COUNT as MAX_COUNT
 from structgen.core.json_schema.formula.atoms import MAX_NAMED as MAX_NAMED
 from structgen.core.json_schema.formula.atoms import TRUE as TRUE
+from structgen.core.json_schema.formula.atoms import TYPES
 from structgen.core.json_schema.formula.atoms import UNIQ as UNIQ
 from structgen.core.json_schema.formula.atoms import All as All
 from structgen.core.json_schema.formula.atoms import Enum as Enum
@@ -260,7 +261,7 @@ def and_(*formulas: Formula) -> Formula:
     if mask == 0:
         return FALSE
     if mask != ANY:
-        parts.append(Type(mask))
+        parts.append(TYPES[mask])
     if len(parts) < 2:
         return parts[0] if parts else TRUE
     return _compound(And, parts)
@@ -333,7 +334,7 @@ def or_(*formulas: Formula) -> Formula:
     if mask == ANY:
         return TRUE
     if mask:
-        parts.append(Type(mask))
+        parts.append(TYPES[mask])
         values = [value for value in values if not canonical_type(value) & mask]
     if values:
         parts.append(Enum(values))
