@@ -37,7 +37,8 @@ KEPT_REFUSALS = 256
 FIRST_SECONDS = 0.1
 """Processor time of a trial before others have their turn. Most constraints take a tenth of it."""
 STALLED = 6
-"""A trial that takes so many times its limit by the clock is given up, whatever holds it up."""
+"""A trial that takes so many times its limit by the clock is given up: the last resort, for a process that stands
+still. That says nothing of the constraint: it is answered with 503, never with 400, and is not remembered."""
 EXAMPLES: tuple[Callable[[], Constraint], ...] = (
     lambda: tag_dispatch({"<a>": {"properties": {"a": {"pattern": "a"}, "b": {"type": "number"}}}}),
     lambda: choice(["a"]),
