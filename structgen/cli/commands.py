@@ -361,7 +361,7 @@ def serve(
         int | None, typer.Option(min=0, help="Most tokens of thinking where a request says nothing.")
     ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Outputs written at once.")] = 32,
-    max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are told to come later.")] = 256,
+    max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are turned away (429).")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Largest request, in bytes.")] = 4 << 20,
     max_connections: Annotated[
         int | None, typer.Option(min=1, help="Open at once; if not given, what the limit of open files leaves.")

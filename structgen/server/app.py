@@ -85,7 +85,7 @@ class ApiServer:
         self.is_warm = False
         self.failure: BaseException | None = None
         self._drafts = model.drafts
-        self._bodies = self._bodies_told = 0
+        self._bodies = self._bodies_logged = 0
         self._places = WaitingPlaces(lambda who: self.engine.room_for(who), self._no_room)
 
     def app(self) -> Starlette:
@@ -100,7 +100,7 @@ class ApiServer:
         }
         asked = [Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items()]
         plain = {"/check": self._report} | {
-            path: partial(self._tokens, kind, tell) for path, (kind, tell) in TOKEN_ENDPOINTS.items()
+            path: partial(self._tokens, kind, describe) for path, (kind, describe) in TOKEN_ENDPOINTS.items()
         }
         others = [Route(path, self._plain(path, answer), methods=["POST"]) for path, answer in plain.items()]
         routes = [*page_routes(), *others, *posts, *asked]
@@ -154,7 +154,7 @@ class ApiServer:
 
     def _has_read(self) -> bool:
         """Whether a body came since this was asked last."""
-        before, self._bodies_told = self._bodies_told, self._bodies
+        before, self._bodies_logged = self._bodies_logged, self._bodies
         return before != self._bodies
 
     def _close(self) -> None:
@@ -308,9 +308,9 @@ class ApiServer:
         if isinstance(error, ClientGone):
             record.left()
             return Response(status_code=CLIENT_CLOSED)
-        told = record.refused(error)
+        reported = record.refused(error)
         record.close()
-        return _told(told, record.id)
+        return _error_response(reported, record.id)
 
     # --- what is asked about the server ---
     async def _models(self, request: Request) -> Response:
@@ -337,16 +337,16 @@ class ApiServer:
         async def endpoint(request: Request) -> Response:
             record = RequestRecord(new_id(f"{path[1:]}-"), path, self.metrics)
             try:
-                told = await answer(request, record)
+                fields = await answer(request, record)
             except Exception as error:
                 return self._failed(error, record)
             record.close()
-            return JSONResponse(told, headers={"x-request-id": record.id})
+            return JSONResponse(fields, headers={"x-request-id": record.id})
 
         return endpoint
 
     async def _tokens(
-        self, kind: type[Any], tell: Callable[..., dict[str, Any]], request: Request, record: RequestRecord
+        self, kind: type[Any], describe: Callable[..., dict[str, Any]], request: Request, record: RequestRecord
     ) -> dict[str, Any]:
         """The tokens of a prompt, or their text."""
         caller, body = await self._received(request)
@@ -354,12 +354,12 @@ class ApiServer:
         self._check_model(asked.model)
         with self._places.held(caller.share) as place:
             reading = engine.read(
-                lambda tokenizer: tell(asked, tokenizer, engine.vocabulary, self.settings, engine.context_length),
+                lambda tokenizer: describe(asked, tokenizer, engine.vocabulary, self.settings, engine.context_length),
                 caller.share,
                 is_long=len(body) > READ_AT_ONCE,
             )
-            told: dict[str, Any] = await _while_there(_while_held(reading, place), request.receive)
-        return told
+            fields: dict[str, Any] = await _while_there(_while_held(reading, place), request.receive)
+        return fields
 
     async def _report(self, request: Request, record: RequestRecord) -> dict[str, Any]:
         """What of a constraint is enforced: for the page."""
@@ -392,7 +392,9 @@ class ApiServer:
         return JSONResponse({"status": state}, 200 if ready else 503)
 
     async def _metrics(self, _: Request) -> Response:
-        self.metrics.outputs(self.engine.running, self.engine.waiting)  # the last step may not have told of its end yet
+        self.metrics.outputs(
+            self.engine.running, self.engine.waiting
+        )  # the last step may not have reported its end yet
         return Response(self.metrics.text(), media_type=self.metrics.content_type)
 
 
@@ -402,7 +404,7 @@ def address_of(request: Request) -> str:
 
 
 def _entries(grammar: Any) -> Sequence[Any]:
-    """What of each keyword is enforced, which takes a while to tell of a large schema."""
+    """What of each keyword is enforced, which takes a while to find for a large schema."""
     report = getattr(grammar, "report", None)
     return report.entries if report else ()
 
@@ -450,7 +452,7 @@ def _no_model(name: str, names: Sequence[str]) -> RequestError:
     )
 
 
-def _told(error: RequestError, request_id: str | None = None) -> Response:
+def _error_response(error: RequestError, request_id: str | None = None) -> Response:
     headers = error.headers() if request_id is None else {**error.headers(), "x-request-id": request_id}
     return JSONResponse(error.body(), error.status, headers=headers)
 
@@ -458,11 +460,11 @@ def _told(error: RequestError, request_id: str | None = None) -> Response:
 async def _http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code)
-    told = RequestError(f"{error.detail}.", status=error.status_code, code=code)
-    response = _told(told)
+    wrong = RequestError(f"{error.detail}.", status=error.status_code, code=code)
+    response = _error_response(wrong)
     response.headers.update(error.headers or {})
     return response
 
 
 async def _request_error(_: Request, error: Exception) -> Response:
-    return _told(as_request_error(error))
+    return _error_response(as_request_error(error))

@@ -95,7 +95,7 @@ class AsyncCompiler:
         compiling: compiles one.
         placed: what a model has in place of the compiled form of a constraint.
         waiting: constraints that may wait for their turn, at each stage.
-        progress: told of what takes over a second.
+        progress: hears of what takes over a second.
         shares: seconds that callers have used; None: of these threads alone.
     """
 

@@ -107,7 +107,7 @@ class CompileService:
         Raises:
             TooComplexError: it is larger than ``limits`` allow, or took more processor time or memory.
             StructgenError: what compiling it raises.
-            RequestError: it could not be told (503): the process was lost or stood still; or nobody wants it.
+            RequestError: that is not known (503): the process was lost or stood still; or nobody wants it.
         """
         known = self.known(constraint)
         if known is not None:

@@ -94,7 +94,7 @@ class RequestStream:
                 arrived, self._pending = self._pending, {}
                 for index, event in arrived.items():
                     if event.error is not None:
-                        raise _told(event.error)
+                        raise _copied(event.error)
                     if event.is_last:
                         self._open.discard(index)
                     yield index, event
@@ -123,8 +123,8 @@ class AsyncEngine(AsyncWriting):
         settings: limits; None: ``ServingSettings()``.
         compiling: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
-        progress: told of what takes over a second beside the writing: compiling, preparing drafts (see
-            ``report_progress``); None: what the generator tells, or the log.
+        progress: hears of what takes over a second besides the writing: compiling, preparing drafts (see
+            ``report_progress``); None: what the generator reports to, or the log.
     """
 
     def __init__(
@@ -465,7 +465,7 @@ def _put_all(arrived: Sequence[tuple[RequestStream, int, SequenceEvent]]) -> Non
         stream.put(index, event)
 
 
-def _told(error: Exception) -> Exception:
+def _copied(error: Exception) -> Exception:
     """The error as callers see it."""
     if isinstance(error, QueueError):
         return overloaded(str(error), 1.0, "queue_timeout")

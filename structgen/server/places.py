@@ -22,7 +22,9 @@ class WaitingPlace:
 
     def __init__(self) -> None:
         self.turned_away: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.turned_away.add_done_callback(lambda done: done.cancelled() or done.exception())  # told elsewhere, or not
+        self.turned_away.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # reported elsewhere, or not
 
 
 class Holdings(Generic[_T]):

@@ -1,8 +1,8 @@
 """A model in several replicas of Ray Serve behind one server: ``structgen serve --ray --replicas N``.
 
 The server itself holds no model. It reads requests, compiles constraints, and has outputs written by replicas, which
-tell tokens as they come. What was told is all that the rest depends on: a token's random number is a function of seed
-and place. So if a replica is lost, another goes on where it was, and nobody who reads the stream can tell.
+stream tokens as they come. What was streamed is all that the remaining tokens depend on: a token's random number is a
+function of seed and position. So if a replica is lost, another goes on where it was; readers of the stream see nothing.
 """
 
 from __future__ import annotations
@@ -167,9 +167,9 @@ class ReplicaWriter:
             while True:
                 found.append(self._arrived.get_nowait())
         except queue.Empty:
-            told = [(sent, event) for sent, event in found if sent in self._open]
-            self._open -= {sent for sent, event in told if event.is_last}
-            return told
+            known = [(sent, event) for sent, event in found if sent in self._open]
+            self._open -= {sent for sent, event in known if event.is_last}
+            return known
 
     def _begin(self, sent: _Sent) -> None:
         sent.task = asyncio.ensure_future(self._write(sent))

@@ -1,4 +1,4 @@
-"""From the bytes of a request to its fields: JSON, types, limits; what is wrong is told with its place."""
+"""From the bytes of a request to its fields: JSON, types, limits; what is wrong is reported with its position."""
 
 from __future__ import annotations
 

@@ -54,5 +54,5 @@ class ReplyConstraint:
         return text
 
     def instruction(self, form: SchemaForm = "schema") -> str | None:
-        """What to tell the model about the answer."""
+        """What the prompt says of the answer."""
         return instruction_of(self.answer, form)

@@ -72,8 +72,8 @@ class SequenceRequest(SequenceTerms):
         grammar: what the output must be, compiled; None: free text.
         params: how tokens are drawn.
         max_new_tokens, stop, section: see ``Output``.
-        top_logprobs: how many of the likeliest tokens to tell beside each.
-        traced: whether to tell of each token how many were allowed, and whether it was drafted.
+        top_logprobs: how many of the likeliest tokens to report with each.
+        traced: whether to report of each token how many were allowed, and whether it was drafted.
         written: what another process had written of it; events go on behind that.
     """
 
@@ -221,7 +221,7 @@ class LocalModel:
 
 
 class _TooLong:
-    """Grammars whose shortest output did not fit in a budget: that takes a while to tell. Thread-safe."""
+    """Grammars whose shortest output did not fit in a budget: that takes a while to find. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -232,8 +232,8 @@ class _TooLong:
         with self._lock:
             known, message = self._found.get(grammar, (0, ""))
         if budget <= known:
-            told = message.replace(f"{known} of {known} tokens", f"{budget} of {budget} tokens")
-            raise IncompleteOutputError(told, partial="")
+            text = message.replace(f"{known} of {known} tokens", f"{budget} of {budget} tokens")
+            raise IncompleteOutputError(text, partial="")
 
     def note(self, grammar: Grammar | None, budget: int, error: IncompleteOutputError) -> None:
         """It did not fit."""
@@ -286,7 +286,7 @@ class SequenceWriter:
         return self._scheduler.reader.bytes
 
     def output(self, row: SequenceRequest) -> Output:
-        """The output of a request. In any thread: whether the shortest one fits its budget may take a while to tell.
+        """The output of a request. In any thread: whether the shortest one fits its budget may take a while to find.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
@@ -351,19 +351,19 @@ class SequenceWriter:
 
     def step(self) -> list[tuple[Handle, SequenceEvent]]:
         """One step of all outputs, and what it brought. An output's error is its own event."""
-        told, now = [], 0.0
+        events, now = [], 0.0
         for event in self._scheduler.step():
             if event.handle in self._handles:
                 now = now or time.monotonic()
                 first = self._handles[event.handle] = self._handles[event.handle] or now
                 if event.is_last:
                     del self._handles[event.handle]
-                told.append((event.handle, _sequence_event(event, first, now)))
-        return told
+                events.append((event.handle, _sequence_event(event, first, now)))
+        return events
 
 
 def _sequence_event(event: Event, first: float, now: float) -> SequenceEvent:
-    """What a scheduler's event tells of an output, whose first came at ``first``; in the thread that steps."""
+    """What a scheduler's event says of an output, whose first came at ``first``; in the thread that steps."""
     handle, output = event.handle, event.handle.output
     if isinstance(output, RecordedOutput):
         tokens = tuple(_recorded(output, range(handle.told - len(event.token_ids), handle.told)))

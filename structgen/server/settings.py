@@ -23,16 +23,16 @@ class ServingSettings:
     """Limits and defaults of a server; sizes in bytes, times in seconds.
 
     Attributes:
-        model_names: names that requests may call the model by; the first is told.
+        model_names: names that requests may call the model by; the first is reported.
         api_keys: who may ask; none: everybody who reaches the server.
         hosts: names that requests may ask for (the header Host, without port); none: any. Where the server is for its
             own machine, this keeps out pages whose name was made to lead there.
-        tool_format: how the model writes tool calls, see ``tool_call``; None: told by its chat template.
-        schema_in_prompt: whether the model is told of the constraint, and in which message.
+        tool_format: how the model writes tool calls, see ``tool_call``; None: known from its chat template.
+        schema_in_prompt: whether the prompt speaks of the constraint, and in which message.
         schema_form: in which form, see ``GenerationOptions``.
         default_temperature: of requests that name none; None: the model's own, see ``model_defaults``.
-        model_defaults: what suits the model; in an ``ApiServer``, what the model tells of itself.
-        generation_settings: in place of those that the model tells of (see ``ModelDefaults.with_settings``); {}: none;
+        model_defaults: what suits the model; in an ``ApiServer``, what the model says of itself.
+        generation_settings: in place of those that the model names (see ``ModelDefaults.with_settings``); {}: none;
             None: the model's own.
         max_think_tokens: the most tokens of thinking where a request says nothing; None: any number.
         default_max_tokens: the budget of requests that name none.
@@ -104,7 +104,7 @@ class ServingSettings:
         return found if self.default_temperature is None else {**found, "temperature": self.default_temperature}
 
     def of_model(self, defaults: ModelDefaults) -> ServingSettings:
-        """These for a model that tells this of itself."""
+        """These for a model that says this of itself."""
         asked = self.generation_settings
         return replace(self, model_defaults=defaults if asked is None else defaults.with_settings(asked))
 

@@ -35,7 +35,7 @@ async def begun(
     events: AsyncGenerator[bytes, None], seconds: float, receive: Receive
 ) -> tuple[AsyncGenerator[bytes, None], bool]:
     """All events, and whether the first has come within some seconds: then what fails has failed, and the client is
-    still told with a status of its own.
+    still reported with a status of its own.
 
     Raises:
         ClientGone: the client is. Whatever the first event fails with in that time.
@@ -85,7 +85,7 @@ class EventStream:
         left: called when it is over, whatever the reason.
         silence_seconds: longest time in which nothing is sent; then a comment is.
         waits_for: what it says, for one that comes now.
-        is_silent: whether the client was told nothing for that time already.
+        is_silent: whether the client was sent nothing for that time already.
     """
 
     def __init__(

@@ -157,7 +157,7 @@ class SglangBackend(BaseGrammarBackend):
 
     Raises:
         IntegrationError: a setting that structgen does not take.
-        TokenizerError: the bytes of the tokens cannot be told.
+        TokenizerError: the bytes of the tokens are not known.
     """
 
     def __init__(self, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int]) -> None:
@@ -213,13 +213,13 @@ class SglangBackend(BaseGrammarBackend):
     move_vocab_mask = staticmethod(SglangGrammarObject.move_vocab_mask)
     apply_vocab_mask = staticmethod(SglangGrammarObject.apply_vocab_mask)
 
-    def _compiled(self, kind: str, value: str, told: str | None = None) -> BaseGrammarObject:
+    def _compiled(self, kind: str, value: str, reported: str | None = None) -> BaseGrammarObject:
         """What is asked for at the start, or what is wrong with it."""
         try:
             grammar = engine_constraint(kind, value, self.vocabulary, self.options).compile(self.vocabulary)
         except StructgenError as error:
             return InvalidGrammarObject(str(error))
-        return SglangGrammarObject(RequestMatcher(grammar), value, GrammarStats(dispatch_type=told or kind))
+        return SglangGrammarObject(RequestMatcher(grammar), value, GrammarStats(dispatch_type=reported or kind))
 
 
 class KeptGrammars(OrderedDict[tuple[str, str], BaseGrammarObject]):

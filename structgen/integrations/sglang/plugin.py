@@ -36,7 +36,7 @@ def make(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Itera
 
     Raises:
         IntegrationError: this SGLang has another interface, or a setting that structgen does not take.
-        TokenizerError: the bytes of the tokens cannot be told.
+        TokenizerError: the bytes of the tokens are not known.
     """
     try:
         from structgen.integrations.sglang.backend import SglangBackend, behind_reasoning, check_interface
