@@ -217,9 +217,9 @@ class ApiServer:
         """What a request asks for, what answers it, and the outputs, which are being written."""
         share = answering.caller.share
         with self._places.held(share) as place:
-            work, writer, rows = await _while_held(self._prepared(answering), place)
-        rows = [replace(row, key=share, arrived=answering.arrived) for row in rows]
-        return work, writer, self.engine.submit(rows, share)
+            work, writer, sequences = await _while_held(self._prepared(answering), place)
+        sequences = [replace(sequence, key=share, arrived=answering.arrived) for sequence in sequences]
+        return work, writer, self.engine.submit(sequences, share)
 
     async def _prepared(self, answering: Answering) -> tuple[InferenceRequest, AnswerWriter, list[SequenceRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""

@@ -49,7 +49,7 @@ class AsyncWriting(ABC):
 
     @abstractmethod
     async def compile(self, constraint: Constraint) -> Grammar:
-        """The compiled form of a constraint, whose section the rows keep."""
+        """The compiled form of a constraint, whose section the sequences keep."""
 
     @abstractmethod
     def budget(self, prompt_tokens: int, wanted: int) -> int:

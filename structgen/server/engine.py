@@ -173,7 +173,7 @@ class AsyncEngine(AsyncWriting):
         self._closed = False
         self._process = os.getpid()
         self.is_prepared = False
-        self._rows: dict[Handle, tuple[RequestStream, int]] = {}  # of the model thread: what each output belongs to
+        self._handles: dict[Handle, tuple[RequestStream, int]] = {}  # of the model thread: what each output belongs to
         self._entering = 0
         self._stepped = time.monotonic()
         self._pace = 0.0  # tokens a second, lately
@@ -278,7 +278,7 @@ class AsyncEngine(AsyncWriting):
         self._ask(self._writer.hurry)
 
     async def compile(self, constraint: Constraint, who: str = "", until: float | None = None) -> Grammar:
-        """The compiled form of a constraint, whose section the rows keep; see ``AsyncCompiler.compile``."""
+        """The compiled form of a constraint, whose section the sequences keep; see ``AsyncCompiler.compile``."""
         self._check_process()
         return await self._compiler.compile(unbudgeted(constraint), who, until)
 
@@ -403,7 +403,7 @@ class AsyncEngine(AsyncWriting):
             self._is_over = True
         while self._inbox:
             self._inbox.popleft()()
-        self._hand_out([(handle, SequenceEvent("", error=self._gone())) for handle in self._rows])
+        self._hand_out([(handle, SequenceEvent("", error=self._gone())) for handle in self._handles])
         self._writer.close()
 
     def _step(self) -> None:
@@ -428,23 +428,23 @@ class AsyncEngine(AsyncWriting):
                 self._entering -= 1
                 try:
                     if not stream.is_left:
-                        self._rows[self._writer.submit(request, output)] = stream, index
+                        self._handles[self._writer.submit(request, output)] = stream, index
                 except Exception as found:  # of this output: the others are written
                     error = found
             if error is not None:
                 self._bring([(stream, index, SequenceEvent("", error=error))])
 
     def _leave(self, stream: RequestStream) -> None:
-        for handle in [handle for handle, (owner, _) in self._rows.items() if owner is stream]:
+        for handle in [handle for handle, (owner, _) in self._handles.items() if owner is stream]:
             self._writer.cancel(handle)
-            del self._rows[handle]
+            del self._handles[handle]
 
     def _hand_out(self, events: Sequence[tuple[Handle, SequenceEvent]]) -> None:
         """Bring events to the streams of their outputs."""
-        arrived = [(*self._rows[handle], event) for handle, event in events]
+        arrived = [(*self._handles[handle], event) for handle, event in events]
         for handle, event in events:
             if event.is_last:
-                del self._rows[handle]
+                del self._handles[handle]
         self._bring(arrived)
 
     def _bring(self, events: Sequence[tuple[RequestStream, int, SequenceEvent]]) -> None:

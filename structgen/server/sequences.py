@@ -162,8 +162,8 @@ class OutputWriter(Protocol):
     def cache_bytes(self) -> int: ...
 
     def prepare(self) -> None: ...
-    def output(self, row: SequenceRequest) -> Any: ...
-    def submit(self, row: SequenceRequest, output: Any) -> Any: ...
+    def output(self, request: SequenceRequest) -> Any: ...
+    def submit(self, request: SequenceRequest, output: Any) -> Any: ...
     def cancel(self, handle: Any) -> None: ...
     def hurry(self) -> None: ...
     def step(self) -> list[tuple[Any, SequenceEvent]]: ...
@@ -285,52 +285,52 @@ class SequenceWriter:
         """What keys and values take."""
         return self._scheduler.reader.bytes
 
-    def output(self, row: SequenceRequest) -> Output:
+    def output(self, request: SequenceRequest) -> Output:
         """The output of a request. In any thread: whether the shortest one fits its budget may take a while to find.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
             GenerationError: what was written before is not of this request.
         """
-        if row.grammar is not None:
-            self._too_long.check(row.grammar, row.max_new_tokens)
-        matcher = None if row.grammar is None else row.grammar.matcher()
+        if request.grammar is not None:
+            self._too_long.check(request.grammar, request.max_new_tokens)
+        matcher = None if request.grammar is None else request.grammar.matcher()
         options: dict[str, Any] = {
-            "max_new_tokens": row.max_new_tokens,
-            "stop": row.stop,
-            "prompt_ids": row.prompt_ids,
-            "section": row.section,
+            "max_new_tokens": request.max_new_tokens,
+            "stop": request.stop,
+            "prompt_ids": request.prompt_ids,
+            "section": request.section,
         }
         try:
             output = (
-                RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
-                if row.top_logprobs or row.traced
-                else Output(self._vocabulary, matcher, row.params, **options)
+                RecordedOutput(self._vocabulary, matcher, request.params, top=request.top_logprobs, **options)
+                if request.top_logprobs or request.traced
+                else Output(self._vocabulary, matcher, request.params, **options)
             )
         except IncompleteOutputError as error:
-            self._too_long.note(row.grammar, row.max_new_tokens, error)
+            self._too_long.note(request.grammar, request.max_new_tokens, error)
             raise
-        if row.written is not None:
-            output.take_up(row.written.token_ids, row.written.log_probs, row.written.steered)
+        if request.written is not None:
+            output.take_up(request.written.token_ids, request.written.log_probs, request.written.steered)
         return output
 
-    def submit(self, row: SequenceRequest, output: Output) -> Handle:
+    def submit(self, request: SequenceRequest, output: Output) -> Handle:
         """Take on an output that ``output`` has made.
 
         Raises:
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
-        terms = row.terms()
+        terms = request.terms()
         if not self._generator.reads_drafts:
             terms["prediction"] = None  # it changes the speed
-        request = Request(
-            self._generator.in_written_tokens(row.prompt_ids, output.remaining, row.salt),
+        scheduled = Request(
+            self._generator.in_written_tokens(request.prompt_ids, output.remaining, request.salt),
             output,
             self._generator.speculator(predicts=terms["prediction"] is not None),
-            told=0 if row.written is None else len(row.written.token_ids),
+            told=0 if request.written is None else len(request.written.token_ids),
             **terms,
         )
-        handle = self._scheduler.submit(request)
+        handle = self._scheduler.submit(scheduled)
         self._handles[handle] = 0.0
         return handle
 

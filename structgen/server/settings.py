@@ -48,7 +48,7 @@ class ServingSettings:
         max_rows: outputs written at once. max_rows_a_key: of them, of one key (without keys: of one
             address); None: all.
         max_cache_bytes: what their keys and values may take; None: any number.
-        max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
+        max_waiting: outputs that wait for a turn, beyond those that can begin; more are turned away (429).
         queue_seconds: longest wait for a turn, what compiles the constraint included (then 429). total_seconds: longest
             time for an output, which is then closed validly. body_seconds: longest time to send a request.
             write_seconds: longest time in which a client reads nothing. silence_seconds: longest time in which a stream
@@ -57,7 +57,7 @@ class ServingSettings:
         max_connections: open at once; None: what the limit of open files leaves. Beyond it, the one that has waited
             longest for its client makes room. head_seconds: longest time to send a request's line and headers.
             idle_seconds: longest time between two requests on a connection.
-        max_mask_seconds: longest time to find what a constraint allows next; a row that takes longer fails (400).
+        max_mask_seconds: longest time to find what a constraint allows next; an output that takes longer fails (400).
         requests_per_minute: of one key (without keys: of one address); None: any number.
 
     Raises:

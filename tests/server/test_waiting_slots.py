@@ -9,8 +9,9 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from structgen.server.errors import RequestError, overloaded
 from structgen.server.places import Holdings, WaitingPlace, WaitingPlaces
+
+from structgen.server.errors import RequestError, overloaded
 
 
 def test_who_has_most_makes_room() -> None:
