@@ -38,7 +38,6 @@ from structgen.server.memory import give_back_regularly
 from structgen.server.metrics import ServerMetrics
 from structgen.server.openai_types import CheckRequest, RequestPart
 from structgen.server.pages import page_routes
-from structgen.server.places import WaitingPlace, WaitingPlaces
 from structgen.server.reading import READ_AT_ONCE, read_json, read_request
 from structgen.server.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.server.sequences import SequenceEnd, SequenceEvent, SequenceRequest, ServedModel
@@ -46,6 +45,7 @@ from structgen.server.settings import ServingSettings
 from structgen.server.sse import ClientGone, EventStream, Receive, begun, wait_until_gone
 from structgen.server.token_endpoints import TOKEN_ENDPOINTS
 from structgen.server.tracing import RequestTrace
+from structgen.server.waiting_slots import WaitingSlot, WaitingSlots
 
 SWITCH_SECONDS = 5e-4
 """After which a thread gives Python's lock to one that waits for it. A step of the model waits for it several times: by
@@ -86,7 +86,7 @@ class ApiServer:
         self.failure: BaseException | None = None
         self._drafts = model.drafts
         self._bodies = self._bodies_logged = 0
-        self._places = WaitingPlaces(lambda who: self.engine.room_for(who), self._no_room)
+        self._slots = WaitingSlots(lambda who: self.engine.room_for(who), self._no_room)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -177,8 +177,8 @@ class ApiServer:
     async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
         arrived = time.monotonic()
         caller, body = await self._received(request)
-        with self._places.held(caller.share) as place:
-            reading = _while_held(self._read_body(surface.request, body, caller), place)
+        with self._slots.held(caller.share) as slot:
+            reading = _while_held(self._read_body(surface.request, body, caller), slot)
             asked = await _while_there(reading, request.receive)
         answering = Answering(surface, record, asked, caller, arrived, is_long=len(body) > READ_AT_ONCE)
         if not asked.stream:
@@ -203,10 +203,10 @@ class ApiServer:
         )
 
     async def _received(self, request: Request) -> tuple[Caller, bytes]:
-        """Who asks, and the body. A request whose body is still coming takes no place of those that wait."""
+        """Who asks, and the body. A request whose body is still coming takes no slot of those that wait."""
         address = address_of(request)
         caller = Caller(self.admission.check(request.headers, address), address)
-        self._places.check(caller.share)
+        self._slots.check(caller.share)
         self._bodies += 1
         return caller, await self.admission.body(request.headers, request.receive)
 
@@ -216,8 +216,8 @@ class ApiServer:
     async def _begun(self, answering: Answering) -> tuple[InferenceRequest, AnswerWriter, RequestStream]:
         """What a request asks for, what answers it, and the outputs, which are being written."""
         share = answering.caller.share
-        with self._places.held(share) as place:
-            work, writer, sequences = await _while_held(self._prepared(answering), place)
+        with self._slots.held(share) as slot:
+            work, writer, sequences = await _while_held(self._prepared(answering), slot)
         sequences = [replace(sequence, key=share, arrived=answering.arrived) for sequence in sequences]
         return work, writer, self.engine.submit(sequences, share)
 
@@ -352,13 +352,13 @@ class ApiServer:
         caller, body = await self._received(request)
         asked, engine = await self._read_body(kind, body, caller), self.engine
         self._check_model(asked.model)
-        with self._places.held(caller.share) as place:
+        with self._slots.held(caller.share) as slot:
             reading = engine.read(
                 lambda tokenizer: describe(asked, tokenizer, engine.vocabulary, self.settings, engine.context_length),
                 caller.share,
                 is_long=len(body) > READ_AT_ONCE,
             )
-            fields: dict[str, Any] = await _while_there(_while_held(reading, place), request.receive)
+            fields: dict[str, Any] = await _while_there(_while_held(reading, slot), request.receive)
         return fields
 
     async def _report(self, request: Request, record: RequestRecord) -> dict[str, Any]:
@@ -370,9 +370,9 @@ class ApiServer:
         constraint = await beside(lambda: structured_constraint(asked.structured_outputs, self.settings))
         assert constraint is not None
         started = time.perf_counter()
-        with self._places.held(caller.share) as place:
+        with self._slots.held(caller.share) as slot:
             compiling = _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
-            grammar = await _while_held(compiling, place)
+            grammar = await _while_held(compiling, slot)
         milliseconds = 1e3 * (time.perf_counter() - started)
         entries = await beside(lambda: _entries(grammar))
         keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
@@ -427,21 +427,21 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         await asyncio.gather(gone, working, return_exceptions=True)
 
 
-async def _while_held(work: Coroutine[Any, Any, _T], place: WaitingPlace) -> _T:
-    """The result of a coroutine, given up when its place is another's.
+async def _while_held(work: Coroutine[Any, Any, _T], slot: WaitingSlot) -> _T:
+    """The result of a coroutine, given up when its slot is another's.
 
     Raises:
         RequestError: it is.
     """
     working = asyncio.ensure_future(work)
-    either: set[asyncio.Future[Any]] = {working, place.turned_away}
+    either: set[asyncio.Future[Any]] = {working, slot.turned_away}
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            place.turned_away.result()
+            slot.turned_away.result()
         return working.result()
     finally:
-        place.turned_away.cancel()
+        slot.turned_away.cancel()
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
 
