@@ -29,7 +29,7 @@ Draft = Annotated[
 Deterministic = Annotated[
     bool,
     typer.Option(
-        "--deterministic", help="Equal outputs, whatever is written beside them: a token a call; slower, no drafts."
+        "--deterministic", help="Equal outputs, whatever is written along with them: a token a call; slower, no drafts."
     ),
 ]
 Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16, float16 or auto.")]

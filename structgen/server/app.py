@@ -49,13 +49,13 @@ from structgen.server.waiting_slots import WaitingSlot, WaitingSlots
 
 SWITCH_SECONDS = 5e-4
 """After which a thread gives Python's lock to one that waits for it. A step of the model waits for it several times: by
-Python's own 5 milliseconds it takes twice as long beside a thread that reads what a stranger sends."""
+Python's own 5 milliseconds it takes twice as long while a thread runs that reads what a stranger sends."""
 _T = TypeVar("_T")
 _Asked = TypeVar("_Asked", bound=RequestPart)
 
 
 class ApiServer:
-    """A model behind HTTP.
+    """A model over HTTP.
 
     Attributes:
         is_warm: whether a first token was written; until then requests wait.
@@ -126,13 +126,16 @@ class ApiServer:
         warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
         interval = sys.getswitchinterval()
         sys.setswitchinterval(min(interval, SWITCH_SECONDS))
-        beside = [asyncio.ensure_future(self._warm_up()), asyncio.ensure_future(give_back_regularly(self._has_read))]
+        background = [
+            asyncio.ensure_future(self._warm_up()),
+            asyncio.ensure_future(give_back_regularly(self._has_read)),
+        ]
         try:
             yield
         finally:
-            for task in beside:
+            for task in background:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(*background, return_exceptions=True)
             await asyncio.to_thread(self._close)
             sys.setswitchinterval(interval)
 
@@ -244,10 +247,10 @@ class ApiServer:
         return work, writer, work.sequences(grammar, self.engine.budget, caller.key)
 
     async def _read_body(self, kind: type[_Asked], body: bytes, caller: Caller) -> _Asked:
-        """The request in a body; a large one is read beside the loop. Errors as ``read_json``, ``read_request``."""
+        """The request in a body; a large one is read off the loop. Errors as ``read_json``, ``read_request``."""
         if len(body) <= READ_AT_ONCE:
             return read_request(kind, read_json(body))
-        return await self.engine.beside(lambda: read_request(kind, read_json(body)), caller.share, is_long=True)
+        return await self.engine.off_loop(lambda: read_request(kind, read_json(body)), caller.share, is_long=True)
 
     def _whole(
         self, events: Sequence[SequenceEvent], work: InferenceRequest, writer: AnswerWriter, record: RequestRecord
@@ -365,16 +368,16 @@ class ApiServer:
         """What of a constraint is enforced: for the page."""
         arrived = time.monotonic()
         caller, body = await self._received(request)
-        beside = partial(self.engine.beside, who=caller.share, is_long=True)  # no prompt waits for what a page asks
+        off_loop = partial(self.engine.off_loop, who=caller.share, is_long=True)  # no prompt waits for what a page asks
         asked = await self._read_body(CheckRequest, body, caller)
-        constraint = await beside(lambda: structured_constraint(asked.structured_outputs, self.settings))
+        constraint = await off_loop(lambda: structured_constraint(asked.structured_outputs, self.settings))
         assert constraint is not None
         started = time.perf_counter()
         with self._slots.held(caller.share) as slot:
             compiling = _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
             grammar = await _while_held(compiling, slot)
         milliseconds = 1e3 * (time.perf_counter() - started)
-        entries = await beside(lambda: _entries(grammar))
+        entries = await off_loop(lambda: _entries(grammar))
         keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
         counts = Counter(entry["status"] for entry in keywords)
         total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))

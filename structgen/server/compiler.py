@@ -3,7 +3,7 @@
 A grammar that compiles in a trial within its limits of processor time and memory is sent here, and kept by content
 (`core.constraints.cache`). One that does not is refused, and refused at once the next time. What comes of load, or
 of a process that was lost, says nothing of the constraint and is not remembered. A trial has little time at first: what
-takes longer begins anew behind those that do not.
+takes longer begins anew after those that do not.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class AsyncEngine(AsyncWriting):
         unbegun: requests of which nothing came yet.
 
     Args:
-        model: a generator, not to be used beside the engine; or a model that is elsewhere.
+        model: a generator, not to be used along with the engine; or a model that is elsewhere.
         settings: limits; None: ``ServingSettings()``.
         compiling: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
@@ -152,7 +152,7 @@ class AsyncEngine(AsyncWriting):
         self._served, self._writer = served, served.writer(limits)
         self._observe = observe
         self.max_prompt_length = self.settings.max_prompt_length
-        shares = Shares()  # one account of each caller for all that is done beside the loop and the model
+        shares = Shares()  # one account of each caller for all that is done off the loop and the model
         self._compiler = AsyncCompiler(
             compiling or PlainCompiling(served.vocabulary),
             served.placed,
@@ -283,11 +283,11 @@ class AsyncEngine(AsyncWriting):
         return await self._compiler.compile(unbudgeted(constraint), who, until)
 
     async def read(self, tokenize: Callable[[Any], _T], who: str = "", *, is_long: bool = False) -> _T:
-        """What ``tokenize`` makes of the tokenizer, see ``beside``."""
-        return await self.beside(lambda: tokenize(self._in_turn), who, is_long=is_long)
+        """What ``tokenize`` makes of the tokenizer, see ``off_loop``."""
+        return await self.off_loop(lambda: tokenize(self._in_turn), who, is_long=is_long)
 
-    async def beside(self, work: Callable[[], _T], who: str = "", *, is_long: bool = False) -> _T:
-        """What comes of some work, beside the loop, in turn with other callers'; what is long beside what is short.
+    async def off_loop(self, work: Callable[[], _T], who: str = "", *, is_long: bool = False) -> _T:
+        """What comes of some work, off the loop, in turn with other callers'; what is short passes what is long.
 
         Raises:
             RequestError: the engine is closed (503). What the work raises.
@@ -339,7 +339,7 @@ class AsyncEngine(AsyncWriting):
                 status=503, type="server_error", code="model_thread_failed",
             )  # fmt: skip
 
-    # --- beside the loop and the model thread ---
+    # --- off the loop and the model thread ---
     def _count_entering(self, change: int) -> None:
         with self._lock:
             self._entering += change

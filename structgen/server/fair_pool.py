@@ -1,4 +1,4 @@
-"""Threads for work beside the event loop, whose time callers share: whoever asks for much waits for it alone."""
+"""Threads for work off the event loop, whose time callers share: whoever asks for much waits for it alone."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class FairPool:
 
 
 async def result_of(result: Future[T]) -> T:
-    """What comes of a job's ``result``, in a coroutine. Who is cancelled leaves nothing behind that would report an
+    """What comes of a job's ``result``, in a coroutine. Who is cancelled leaves nothing that would report an
     error later.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a reply may be behind its thinking: an answer, or tool calls in its place."""
+"""What a reply may be after its thinking: an answer, or tool calls in its place."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class SequenceRequest(SequenceTerms):
         max_new_tokens, stop, section: see ``Output``.
         top_logprobs: how many of the likeliest tokens to report with each.
         traced: whether to report of each token how many were allowed, and whether it was drafted.
-        written: what another process had written of it; events go on behind that.
+        written: what another process had written of it; events go on after that.
     """
 
     prompt_ids: Sequence[int]
@@ -200,7 +200,7 @@ class ServedModel(Protocol):
 
 
 class LocalModel:
-    """The model of a generator, which is not to be used beside it. See ``ServedModel``."""
+    """The model of a generator, which is not to be used along with it. See ``ServedModel``."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
@@ -246,7 +246,7 @@ class SequenceWriter:
     """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``.
 
     Args:
-        generator: model, vocabulary and drafts; not to be used beside it.
+        generator: model, vocabulary and drafts; not to be used along with it.
         limits: what the scheduler is held to.
     """
 

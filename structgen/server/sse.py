@@ -58,7 +58,7 @@ async def begun(
 
 
 async def _from(first: asyncio.Future[bytes], rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """An event that is waited for, and those behind it."""
+    """An event that is waited for, and those after it."""
     try:
         yield await first
         async for event in rest:

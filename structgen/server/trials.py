@@ -272,7 +272,7 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is interrupted is the server, which then ends this
     signal.signal(signal.SIGTERM, _stop)
     attempt = make(setting)
-    warnings.filterwarnings("ignore", category=DeprecationWarning)  # of forks beside threads of numpy's, which sleep
+    warnings.filterwarnings("ignore", category=DeprecationWarning)  # of forks with threads of numpy's, which sleep
     gc.collect()
     gc.freeze()  # so that pages stay shared
     control.send("ready")

@@ -139,7 +139,7 @@ class RemoteGenerator(_Remote):
     def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> Iterator[RemoteEvent[Any]]:
         """Write one output, yielding text that fits as it comes; arguments and errors as ``generate``.
 
-        At the first byte that does not fit the stream is closed and the next attempt begins: behind what fits, where
+        At the first byte that does not fit the stream is closed and the next attempt begins: after what fits, where
         the server can go on with a message, else anew; then ``event.attempt`` is another, and the text begins anew.
         Bad arguments raise at the call.
         """

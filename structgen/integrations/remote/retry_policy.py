@@ -163,7 +163,7 @@ class Asking:
             return found, None
         if check.wrong:
             wrong = check.wrong[:40].decode(errors="replace")
-            before = f"behind {check.text[-40:]!r}" if check.fitting else "at its beginning"
+            before = f"after {check.text[-40:]!r}" if check.fitting else "at its beginning"
             return "", f"{before} (byte {len(check.fitting)}) stands {wrong!r}; expected {check.expected()}"
         return "", f"it ends before it is whole; expected {check.expected()}"
 

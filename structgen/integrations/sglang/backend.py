@@ -33,7 +33,7 @@ ANY_JSON = "$$ANY$$"
 
 
 def json_options() -> JsonOptions:
-    """What the server's arguments say of JSON's whitespace. Otherwise a space behind separators, as models write it.
+    """What the server's arguments say of JSON's whitespace. Otherwise a space after separators, as models write it.
 
     Raises:
         IntegrationError: ``--constrained-json-whitespace-pattern``.
@@ -41,7 +41,7 @@ def json_options() -> JsonOptions:
     serving = get_serving()
     if serving.constrained_json_whitespace_pattern is not None:
         raise IntegrationError(
-            "structgen has no constrained_json_whitespace_pattern; it writes a space behind separators, or none with "
+            "structgen has no constrained_json_whitespace_pattern; it writes a space after separators, or none with "
             "constrained_json_disable_any_whitespace, or up to n with constrained_json_max_whitespace_cnt"
         )
     if serving.constrained_json_disable_any_whitespace:
@@ -238,8 +238,8 @@ class KeptGrammars(OrderedDict[tuple[str, str], BaseGrammarObject]):
             self.popitem(last=False)
 
 
-def behind_reasoning(backend: SglangBackend, tokenizer: Any) -> BaseGrammarBackend:
-    """The backend as the server's reasoning parser wants it: what is asked for begins behind the thinking.
+def after_reasoning(backend: SglangBackend, tokenizer: Any) -> BaseGrammarBackend:
+    """The backend as the server's reasoning parser wants it: what is asked for begins after the thinking.
 
     SGLang does so for its own backends, and not for registered ones.
     """

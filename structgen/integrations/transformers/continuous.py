@@ -1,6 +1,6 @@
 """Constraints in transformers' continuous batching, which has no door for processors: the one module that makes one.
 
-Its manager builds its list of processors from the generation settings. Ours is put before them: a mask behind top-k
+Its manager builds its list of processors from the generation settings. Ours is put before them: a mask after top-k
 could leave nothing. One integer a request says which constraint it has; its text so far is in the request's state.
 """
 

@@ -39,7 +39,7 @@ class VllmGrammar(StructuredOutputGrammar):
 
     Attributes:
         request: the matcher.
-        num_processed_tokens: tokens accepted, without those behind the end.
+        num_processed_tokens: tokens accepted, without those after the end.
     """
 
     def __init__(self, request: RequestMatcher) -> None:
