@@ -228,7 +228,7 @@ def check_report(folder: Path | None) -> None:
         check_folder(folder)
 
 
-def _setting(engines: str, pace: str, sampling: str, **rest: Any) -> ModelSetting:
+def _setting(engines: str, pace: str, sampling: str, **more: Any) -> ModelSetting:
     """What a run with a model has in common, from the options as they were given."""
     from structgen.benchmarking.model_server import PACES, SAMPLINGS, ModelSetting
 
@@ -236,7 +236,7 @@ def _setting(engines: str, pace: str, sampling: str, **rest: Any) -> ModelSettin
         engines=tuple(check_engines(_names(engines, "engines"))),
         pace=_one_of(pace, list(PACES), "--pace"),
         samplings=tuple(_one_of(name, SAMPLINGS, "--sampling") for name in _names(sampling, "sampling")),
-        **rest,
+        **more,
     )
 
 
@@ -285,7 +285,7 @@ def check_engines(names: list[str]) -> list[str]:
             _one_of(name, list(ENGINES), "--engines")
     missing = [name for name in names if name in PACKAGES and find_spec(PACKAGES[name]) is None]
     if missing:
-        rest = ",".join(name for name in names if name not in missing)
-        without = f"; or leave them out: --engines {rest}" if rest else ""
+        others = ",".join(name for name in names if name not in missing)
+        without = f"; or leave them out: --engines {others}" if others else ""
         raise BadInput(f"Not installed: {', '.join(missing)}. Install: pip install 'structgen-lm[bench]'{without}")
     return names

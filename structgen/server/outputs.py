@@ -81,11 +81,11 @@ class OutputForm:
     def parts(self, text: str, *, is_whole: bool) -> list[OutputPart]:
         """The parts of a text; of one that goes on, as far as they cannot change."""
         found: list[OutputPart] = []
-        thought, rest = self._split_thinking(text, is_whole)
+        thought, remaining = self._split_thinking(text, is_whole)
         if thought is not None:
             found.append(OutputPart("thinking", thought))
-        if rest is not None:
-            found += self._answer(rest, is_whole)
+        if remaining is not None:
+            found += self._answer(remaining, is_whole)
         return found
 
     def _split_thinking(self, text: str, is_whole: bool) -> tuple[str | None, str | None]:
@@ -97,10 +97,10 @@ class OutputForm:
             if not begun.startswith(THINK):
                 return None, text if is_whole or not THINK.startswith(begun) else None
             text = begun[len(THINK) :]
-        thought, end, rest = text.partition(THOUGHT)
+        thought, end, remaining = text.partition(THOUGHT)
         if not end:
             return (thought if is_whole else thought[: len(thought) - held(thought, [THOUGHT])]).strip("\n"), None
-        return thought.strip("\n"), rest.lstrip()
+        return thought.strip("\n"), remaining.lstrip()
 
     def _answer(self, text: str, is_whole: bool) -> list[OutputPart]:
         calls = self.calls

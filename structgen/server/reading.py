@@ -96,7 +96,7 @@ def _worst(error: pydantic.ValidationError, body: Any) -> RequestError:
 
 
 def _shown(value: Any) -> str:
-    """The beginning of a value's JSON; the rest is not written."""
+    """The beginning of a value's JSON; what follows is not written."""
     value = value[:SHOWN] if isinstance(value, str) else value
     text = ""
     for piece in json.JSONEncoder(default=str).iterencode(value):

@@ -47,7 +47,7 @@ class TokenChoice:
 @dataclass(frozen=True)
 class WrittenSoFar:
     """What there is of an output that another process goes on with: with its request, which has a seed, all that the
-    rest depends on.
+    remaining tokens depend on.
 
     Attributes:
         token_ids, log_probs, steered: see ``Output.take_up``.

@@ -57,15 +57,15 @@ async def begun(
     return _from(first, events), first.done()
 
 
-async def _from(first: asyncio.Future[bytes], rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def _from(first: asyncio.Future[bytes], following: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """An event that is waited for, and those after it."""
     try:
         yield await first
-        async for event in rest:
+        async for event in following:
             yield event
     finally:
         await _end(first)
-        await rest.aclose()
+        await following.aclose()
 
 
 async def _end(task: asyncio.Future[Any]) -> None:

@@ -105,13 +105,13 @@ class _Reader:
 
     def _ends(self, reading: _Reading, word: tuple[int, bytes] | None, has_text: bool) -> Iterator[_Reading]:
         """The end of the text after ``reading``, with the word that free text leads up to."""
-        rest = self._data[reading.at :]
+        remaining = self._data[reading.at :]
         if not has_text:
-            if rest == (self._stop or b"") or self._is_cut(self._stop or b"", reading.at):
+            if remaining == (self._stop or b"") or self._is_cut(self._stop or b"", reading.at):
                 yield reading.then(END)
         elif word is None:
             if self._stop is None or not self._is_whole:
-                yield reading.then(END, rest)
+                yield reading.then(END, remaining)
         elif word[1] == self._stop and word[0] + len(word[1]) == len(self._data):
             yield reading.then(END, self._data[reading.at : word[0]])
 

@@ -92,7 +92,7 @@ class Asking:
 
     # --- from the server ---
     def feed(self, text: str) -> str:
-        """Take a piece of the answer; gives what of it fits. Once `is_wrong`, the rest need not be read."""
+        """Take a piece of the answer; gives what of it fits. Once `is_wrong`, what follows need not be read."""
         self._raw += text
         return text if self.check is None else self.check.feed(text)
 
