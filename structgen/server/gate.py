@@ -16,7 +16,7 @@ from structgen.server.sse import AsgiMessage, Receive, Send
 
 AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 LINGER_SECONDS = 2.0
-"""How long the remaining bytes of a body that is not read may take, so that its client reads the answer and no reset."""
+"""How long the remaining bytes of an unread body may take, so that its client reads the answer and no reset."""
 
 
 class Gate:

@@ -148,8 +148,8 @@ def think(source: Any = None, *, max_think_tokens: int | None = None, json_optio
 
     Args:
         source: what the answer must be: a constraint, or anything ``json_schema`` takes; None: any text.
-        max_think_tokens: the most tokens that the thinking may have; it is closed before there are more, and the output
-            of ``max_new_tokens`` is the answer's. 0: none. None: as many as ``max_new_tokens`` leaves.
+        max_think_tokens: the most tokens that the thinking may have; it is closed before there are more, and what
+            remains of ``max_new_tokens`` is the answer's. 0: none. None: as many as ``max_new_tokens`` leaves.
         json_options: how JSON may be spelled where ``source`` is what ``json_schema`` takes.
 
     Raises:
