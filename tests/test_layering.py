@@ -19,7 +19,15 @@ ROOT = Path(__file__).parents[1]
 # The stages in order. Members of one stage may import each other, but not in a circle.
 STAGES: list[set[str]] = [
     {"errors", "options", "progress"},
-    {"core.json_text", "core.json_prefix", "core.cache_folder", "core.whole_files", "core.workers", "core.kernels"},
+    {
+        "core.bounded_cache",
+        "core.json_text",
+        "core.json_prefix",
+        "core.cache_folder",
+        "core.whole_files",
+        "core.workers",
+        "core.kernels",
+    },
     {"core.regex", "core.json_schema.formula", "core.vocabulary"},
     {"core.engines.apply"},
     {
