@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 STAGES: list[set[str]] = [
     {"errors", "options", "progress"},
     {
+        "core.bounded_cache",
         "core.json_text",
         "core.untrusted_json",
         "core.json_prefix",
