@@ -42,6 +42,7 @@ def run(scenario: Any, gen: Any = None, **settings: Any) -> Any:
         engine.close()
 
 
+@pytest.mark.full
 def test_many_at_once_are_what_single_calls_write() -> None:
     tasks: list[tuple[str, Any, dict[str, Any]]] = [
         ("one", SCHEMA, {"temperature": 1.0, "seed": 1}),
@@ -158,6 +159,7 @@ def test_a_full_queue_turns_away() -> None:
     run(scenario, generator(0.002), max_rows=1, max_waiting=3)
 
 
+@pytest.mark.full
 def test_a_caller_who_fills_the_queue_makes_way() -> None:
     """Its last request is turned away; requests of which something came are not."""
 
@@ -483,6 +485,7 @@ def test_nothing_is_left_behind() -> None:
     assert run(scenario) == ({}, set(), True)
 
 
+@pytest.mark.full
 def test_a_late_mask_fails_by_name_and_delays_nobody() -> None:
     """One constraint never says what may follow; the others are written meanwhile."""
     gate = threading.Event()
