@@ -118,6 +118,7 @@ def arrays_damaged(whole: bytes, random: Random) -> bytes:
     return out.getvalue() + (whole[-32:] if random.random() < 0.5 else b"")
 
 
+@pytest.mark.full
 def test_masks_are_right_whatever_happens_to_the_files(folder: Path, tmp_path: Path) -> None:
     right, right_of_others = masks(1), masks(2)
     files = sorted(folder.rglob("*.npz"))

@@ -110,6 +110,7 @@ def walk(grammar: Any, random: Random) -> bytes:
     return bytes(text)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_what_passes_does_no_harm(name: str) -> None:
     random = Random(name)

@@ -52,6 +52,7 @@ HOSTILE: dict[str, Any] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_work_is_bounded(name: str) -> None:
     options = JsonOptions(max_steps=STEPS, max_alternatives=1_000_000)

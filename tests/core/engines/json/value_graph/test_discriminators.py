@@ -99,6 +99,7 @@ def compiled(schema: Any) -> tuple[int, int]:
     return len(root.objects), options.max_steps - graph.budget.left
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", UNIONS)
 def test_the_work_of_a_tagged_union_is_linear(kind: str) -> None:
     few, many = compiled(union(500, **UNIONS[kind])), compiled(union(2500, **UNIONS[kind]))
@@ -106,6 +107,7 @@ def test_the_work_of_a_tagged_union_is_linear(kind: str) -> None:
     assert many[1] < 5.5 * few[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [1000, 5000])
 def test_thousands_of_tagged_branches_take_some_hundred_steps_each(count: int) -> None:
     alternatives, steps = compiled(union(count))

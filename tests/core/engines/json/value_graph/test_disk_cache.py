@@ -68,6 +68,7 @@ def walks(one: Any, other: Any, seed: int, walked: int = 20) -> None:
             assert first.accept_bytes(byte) and second.accept_bytes(byte)
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(schemas(), options())
 def test_what_comes_back_allows_the_same(schema: Any, options: JsonOptions) -> None:
@@ -85,6 +86,7 @@ def test_what_comes_back_allows_the_same(schema: Any, options: JsonOptions) -> N
     walks(one, other, 5, walked=3)
 
 
+@pytest.mark.full
 def test_a_kept_grammar_is_the_same_grammar(folder: Path) -> None:
     for number, spelling in enumerate((JsonOptions(), JsonOptions.exact())):
         new = structgen.compile_json_schema(SCHEMA, BYTES, spelling)
@@ -95,6 +97,7 @@ def test_a_kept_grammar_is_the_same_grammar(folder: Path) -> None:
         assert str(kept.report) == str(new.report) and kept.memory_bytes > 0
 
 
+@pytest.mark.full
 def test_damaged_and_foreign_files_are_misses(folder: Path) -> None:
     new = structgen.compile_json_schema(SCHEMA, BYTES)
     (path,) = files(folder)

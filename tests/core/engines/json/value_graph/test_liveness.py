@@ -95,6 +95,7 @@ def check_no_dead_end(grammar: Any, lowered: Lowered, random: Random) -> None:
             assert fork.accept_bytes(rest) and fork.is_accepting(), (text[:alive], rest)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("order", OPTIONS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_objects(seed: int, order: str) -> None:

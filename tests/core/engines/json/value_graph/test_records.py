@@ -64,6 +64,7 @@ def fits(formula: Formula, document: Any) -> bool:
     return evaluate(formula, document)
 
 
+@pytest.mark.full
 @given(records(values))
 def test_a_record_means_its_definition(formula: Formula) -> None:
     for document in documents():
