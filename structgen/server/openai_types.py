@@ -8,9 +8,10 @@ from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import pydantic
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, create_model
 
 from structgen.core.json_schema.prompt_forms import FormOption
+from structgen.generation.filters import FILTERS, Filter
 
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]
@@ -100,14 +101,24 @@ class StructgenExtension(RequestPart):
     trace: bool = False
 
 
-class CommonFields(RequestPart):
+def _filter_field(one: Filter) -> Any:
+    """The type of a filter's field; a count may be 0 or -1, as in vLLM: then it keeps all."""
+    if one.is_count:
+        return Annotated[int, Field(ge=-1)] | None
+    least = {"gt" if one.above else "ge": 0}
+    return Annotated[float, Field(le=one.high, **least)] | None
+
+
+_Filters: Any = create_model(
+    "_Filters", __base__=RequestPart, **{one.name: (_filter_field(one), None) for one in FILTERS if one.served}
+)
+
+
+class CommonFields(_Filters):  # type: ignore[misc]
     """How tokens are drawn, and what all endpoints take besides."""
 
     model: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=-1)] | None = None
-    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
