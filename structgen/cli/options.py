@@ -84,7 +84,7 @@ _Filters: Any = make_dataclass(
 
 
 @dataclass(frozen=True)
-class DecodingOptions(_Filters):  # type: ignore[misc]
+class DecodingOptions(_Filters):
     """How outputs are written: fields of ``GenerationOptions``."""
 
     temperature: Temperature = 0.0

@@ -17,7 +17,6 @@ from structgen.generation.batch import BatchOptions, BatchOutcomes, BatchProgres
 from structgen.generation.decoding.option_probs import option_log_probs
 from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import Place, Prompt
-from structgen.generation.models.language_model import reads_asynchronously
 from structgen.generation.models.threads import turn_of
 from structgen.generation.options import GenerationOptions, checked_settings, streamed_settings
 from structgen.generation.prepared_model import PreparedModel
@@ -403,7 +402,7 @@ class Generator(PreparedModel):
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
             self._compiled(rows.common)  # what is wrong with it is wrong with the call
-        overlapped = reads_asynchronously(self.model)
+        overlapped = self.capabilities.asynchronous
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),
             lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),

@@ -105,16 +105,14 @@ def _filter_field(one: Filter) -> Any:
     """The type of a filter's field; a count may be 0 or -1, as in vLLM: then it keeps all."""
     if one.is_count:
         return Annotated[int, Field(ge=-1)] | None
-    least = {"gt" if one.above else "ge": 0}
-    return Annotated[float, Field(le=one.high, **least)] | None
+    return Annotated[float, Field(gt=0 if one.above else None, ge=None if one.above else 0, le=one.high)] | None
 
 
-_Filters: Any = create_model(
-    "_Filters", __base__=RequestPart, **{one.name: (_filter_field(one), None) for one in FILTERS if one.served}
-)
+_FIELDS: dict[str, Any] = {one.name: (_filter_field(one), None) for one in FILTERS if one.served}
+_Filters: Any = create_model("_Filters", __base__=RequestPart, **_FIELDS)
 
 
-class CommonFields(_Filters):  # type: ignore[misc]
+class CommonFields(_Filters):
     """How tokens are drawn, and what all endpoints take besides."""
 
     model: str | None = None

@@ -11,7 +11,6 @@ from structgen.errors import GenerationError, OptionsError
 from structgen.generation.decoding.output import Output
 from structgen.generation.filters import FILTERS
 from structgen.generation.generator import Generator
-from structgen.generation.models.language_model import reads_asynchronously
 from structgen.generation.models.transformers_model import TransformersModel
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.inline import write
@@ -91,7 +90,7 @@ class _Generate:
         requests = [Request(prompt, output, speculator) for prompt, output in zip(prompts, outputs, strict=True)]
         watch = _Watch(input_ids, outputs, stopping_criteria, streamer or self._streamer)
         try:
-            for events in write(generator.reader, requests, overlapped=reads_asynchronously(generator.model)):
+            for events in write(generator.reader, requests, overlapped=generator.capabilities.asynchronous):
                 watch.see(events)
         finally:
             generator.reader.forget_prefixes()  # the weights may be others by the next call
