@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from structgen.generation.filters import FILTERS, Filter
+from structgen.generation.filters.table import FILTERS, Filter
 from structgen.options import DEFAULT_MAX_NEW_TOKENS
 
 AsJson = Annotated[

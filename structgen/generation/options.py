@@ -9,7 +9,7 @@ from typing import Any
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import OptionsError
 from structgen.generation.decoding.prompts import Place, Telling, telling
-from structgen.generation.filters import FilterOptions
+from structgen.generation.filters.table import FilterOptions
 from structgen.generation.sampling import SamplingParams
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 

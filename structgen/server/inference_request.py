@@ -12,7 +12,7 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import OptionsError
 from structgen.generation.decoding.output import FinishReason
-from structgen.generation.filters import FILTERS
+from structgen.generation.filters.table import FILTERS
 from structgen.generation.prepared_model import section_of
 from structgen.generation.sampling import SamplingParams
 from structgen.server.errors import RequestError, as_request_error

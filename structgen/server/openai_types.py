@@ -11,7 +11,7 @@ import pydantic
 from pydantic import BeforeValidator, Field, create_model
 
 from structgen.core.json_schema.prompt_forms import FormOption
-from structgen.generation.filters import FILTERS, Filter
+from structgen.generation.filters.table import FILTERS, Filter
 
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.generation.filters import FILTER_NAMED
+from structgen.generation.filters.rows import LogProbs, Row
+from structgen.generation.filters.table import FILTER_NAMED
 from structgen.generation.sampling.params import SamplingParams
-from structgen.generation.sampling.rows import LogProbs, Row
 
 Uniform = Callable[[int], float]
 """A float in [0, 1) for each attempt, from 0 on."""

@@ -27,9 +27,9 @@ from structgen.core.kernels.sampling.layout import (
     F_TOTAL,
     FOUND,
 )
+from structgen.generation.filters.rows import LogProbs
 from structgen.generation.sampling.draws import deviation, filtered_probs, needs_deviation, pick
 from structgen.generation.sampling.params import SamplingParams, keeps_a_prefix
-from structgen.generation.sampling.rows import LogProbs
 from structgen.generation.sampling.sampler import Bitmask, Choices, DrawRequest
 from structgen.generation.sampling.uniforms import uniform, uniforms
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from structgen.errors import OptionsError
-from structgen.generation.filters import FILTER_NAMED, FILTERS, FilterParams
+from structgen.generation.filters.table import FILTER_NAMED, FILTERS, FilterParams
 from structgen.options import check_count
 
 ORDER = ("temperature", *FILTER_NAMED)

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from structgen.core.engines.apply.apply import unpacked
 from structgen.errors import BitmaskError
-from structgen.generation.filters import FILTER_NAMED
+from structgen.generation.filters.table import FILTER_NAMED
+from structgen.generation.filters.tensor_rows import TensorRows, deviation, pick
 from structgen.generation.sampling.device_batch import Batch, choices, transfer
 from structgen.generation.sampling.device_masks import TABLE_BYTES, MaskTable, SentMasks, send_once
 from structgen.generation.sampling.draws import needs_deviation
 from structgen.generation.sampling.sampler import Bitmask, Choices, DrawRequest
-from structgen.generation.sampling.torch_rows import TensorRows, deviation, pick
 
 # Elements of one temporary tensor: rows are drawn in parts where a batch has more.
 _MOST_ELEMENTS = 1 << 26

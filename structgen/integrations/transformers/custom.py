@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from structgen.core.engines.protocols import Grammar
 from structgen.errors import GenerationError, OptionsError
 from structgen.generation.decoding.output import Output
-from structgen.generation.filters import FILTERS
+from structgen.generation.filters.table import FILTERS
 from structgen.generation.generator import Generator
 from structgen.generation.models.transformers_model import TransformersModel
 from structgen.generation.sampling import SamplingParams

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from structgen.errors import OptionsError
-from structgen.generation.filters import FILTER_NAMED, FILTERS, FilterOptions, FilterParams
+from structgen.generation.filters.table import FILTER_NAMED, FILTERS, FilterOptions, FilterParams
 from structgen.generation.sampling import SamplingParams, deviation, filtered_probs
 from structgen.generation.sampling.params import ORDER
 

@@ -21,8 +21,8 @@ from structgen.errors import OptionsError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from structgen.generation.sampling.rows import Kept, LogProbs, Positions, Row
-    from structgen.generation.sampling.torch_rows import TensorRows
+    from structgen.generation.filters.rows import Kept, LogProbs, Positions, Row
+    from structgen.generation.filters.tensor_rows import TensorRows
 
 
 @dataclass(frozen=True, slots=True)
