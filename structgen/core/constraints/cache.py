@@ -109,7 +109,7 @@ class CompiledCache:
                     self._count(recent, self._entries[recent])
             self._settled += 1
             if self._settled % SEARCHED == 0:
-                outdated = [key for key, kept in self._entries.items() if getattr(kept, "is_outdated", False)]
+                outdated = [key for key, kept in self._entries.items() if kept.is_outdated]
                 for key in outdated:
                     self._forget(key)
 
