@@ -47,8 +47,7 @@ from structgen.server.sse import ClientGone, EventStream, Receive, begun, wait_u
 from structgen.server.token_endpoints import TOKEN_ENDPOINTS
 from structgen.server.tracing import RequestTrace
 
-# After so long a thread that wants the GIL gets it. The process is the server's own, so it may say so for all of it: its
-# event loop answers beside threads that compile and make masks, and CPython has no such setting for one thread.
+# The process is the server's own, so it may set this for all of it; CPython has no such setting for one thread.
 SWITCH_SECONDS = 5e-4
 """After which a thread gives Python's lock to one that waits for it. A step of the model waits for it several times: by
 Python's own 5 milliseconds it takes twice as long beside a thread that reads what a stranger sends."""
