@@ -8,6 +8,9 @@ import pytest
 
 from structgen.core.kernels.loading import cache_folder
 
+# A process a core: models of tests gain nothing from threads of torch, which wait on each other where cores are shared
+# (measured: ten times slower). What a test starts has it from here.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("STRUCTGEN_KERNELS_DIR", str(cache_folder().parent))
 
 
