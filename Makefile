@@ -98,7 +98,7 @@ CLIENTS := $(patsubst tests/server/clients/%.txt,.cache/clients/%,$(wildcard tes
 
 test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 	STRUCTGEN_CLIENTS=$$(echo $(addprefix $(CURDIR)/,$(addsuffix /bin/python,$(CLIENTS))) | tr ' ' :) \
-		$(BIN)/python -m pytest -q -rs tests/server/clients tests/integrations/in_process
+		$(BIN)/python -m pytest -q -rs tests/server/clients tests/server/in_process
 
 .cache/clients/%/.installed: tests/server/clients/%.txt
 	$(BIN)/python -m venv $(@D)
@@ -106,7 +106,7 @@ test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 	@touch $@
 
 test-ray: .cache/ray/.installed
-	.cache/ray/bin/python -m pytest -q -rs tests/integrations/ray
+	.cache/ray/bin/python -m pytest -q -rs tests/integrations/ray tests/server/test_ray_replicas.py
 
 test-peers: .cache/peers/.installed
 	.cache/peers/bin/python -m pytest -q -rs $$(grep -rlE --include='*.py' 'importorskip\("(xgrammar|llguidance)' tests)

@@ -55,7 +55,7 @@ def living() -> int:
 def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recursive keys, too: nothing but bounded tables holds a formula when its grammar is gone."""
     forget()  # what others have left is over these bounds until something new is remembered
-    monkeypatch.setattr(shared, "MAX_BYTES", 40 * memory_estimates.GOAL_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 40 * memory_estimates.NODE_BYTES)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN", 40)
     counts = []
     for number in range(90):
@@ -67,8 +67,8 @@ def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPa
     assert max(counts[1:]) <= counts[0] + 300, counts  # each schema makes a dozen, and scalars of 40 are kept
 
 
-def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MAX_BYTES", 10 * memory_estimates.GOAL_BYTES)
+def test_shared_nodes_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "MAX_BYTES", 10 * memory_estimates.NODE_BYTES)
     for length in range(1, 40):
         structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
         assert len(shared.SHARED) <= 10 and shared.SHARED.memory_bytes <= shared.MAX_BYTES

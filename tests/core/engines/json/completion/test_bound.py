@@ -172,7 +172,7 @@ def test_plain_schemas_are_exact(name: str, whitespace: Any, key_order: Any) -> 
             text += byte
 
 
-DUTIES: list[dict[str, Any]] = [
+EXISTENTIALS: list[dict[str, Any]] = [
     {"type": "object", "not": {"additionalProperties": {"type": "integer"}}},
     {"type": "object", "maxProperties": 2, "not": {"patternProperties": {"^a": False, "b$": {"type": "null"}}}},
     {"type": "array", "not": {"uniqueItems": True}, "items": {"type": "integer"}},
@@ -183,10 +183,10 @@ DUTIES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(DUTIES)))
+@pytest.mark.parametrize("number", range(len(EXISTENTIALS)))
 @pytest.mark.parametrize("whitespace", ["compact", 1])
 def test_what_takes_thought_is_never_less(number: int, whitespace: Any) -> None:
-    grammar = compile_json_schema(DUTIES[number], BYTES, JsonOptions(whitespace=whitespace, key_order="any"))
+    grammar = compile_json_schema(EXISTENTIALS[number], BYTES, JsonOptions(whitespace=whitespace, key_order="any"))
     dice = random.Random(number)
     assert sum(check_walk(grammar, dice, 40, False) for _ in range(12)) > 40
 

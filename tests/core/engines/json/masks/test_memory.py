@@ -48,7 +48,7 @@ RUN = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 # What keys of the memory must tell apart: counts, keys seen, keys required by others, undeclared keys, the empty key,
-# items that must differ or be equal, containers in containers, obligations, escapes, lengths, numbers.
+# items that must differ or be equal, containers in containers, existentials, escapes, lengths, numbers.
 HARD: list[Any] = [
     {"type": "array", "items": {"type": "array", "minItems": 2, "maxItems": 3, "items": {"type": "integer"}}},
     {"type": "array", "prefixItems": [{"const": 1}, {"const": "a"}], "items": {"type": "boolean"}, "minItems": 4},

@@ -8,7 +8,7 @@ import pytest
 
 from structgen import JsonOptions
 from structgen.core.engines.json.value_graph.discriminators import Cases, discriminator
-from structgen.core.engines.json.value_graph.graph import GoalGraph
+from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.engines.json.value_graph.normal_form import NormalForm
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.evaluate import evaluate
@@ -94,7 +94,7 @@ def compiled(schema: Any) -> tuple[int, int]:
     """Alternatives of a schema's root, and steps that compiling it took."""
     options = JsonOptions(max_alternatives=20_000)
     lowered = lower(schema, options)
-    graph = GoalGraph(lowered, options)
+    graph = ValueGraph(lowered, options)
     root = graph.compile(lowered.root)
     return len(root.objects), options.max_steps - graph.budget.left
 

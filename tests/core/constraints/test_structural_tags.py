@@ -1,0 +1,174 @@
+"""Structural tags against XGrammar, whose language they are: walks of each are texts of the other."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from structgen.core.constraints.specs import ConstraintSpec
+from structgen.core.engines.bitmask import allocate_token_bitmask
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import GrammarError, SpecificationError
+from structgen.integrations.engine_requests import special_names
+from structgen.options import JsonOptions
+
+SPECIAL = ["<|call|>", "<|end|>", "[TOOL]"]
+EOS = 256 + len(SPECIAL)
+VOCABULARY = Vocabulary(
+    [*(bytes([byte]) for byte in range(256)), *([None] * len(SPECIAL)), None],
+    eos_token_ids=EOS,
+    special_token_ids=range(256, 256 + len(SPECIAL)),
+    special_tokens={name: 256 + number for number, name in enumerate(SPECIAL)},
+)
+JSON = {"type": "json_schema", "json_schema": {
+    "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False,
+}}  # fmt: skip
+AB = {"type": "regex", "pattern": "[ab]{1,2}"}
+
+
+PLAIN = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=256)
+OPTIONS = JsonOptions(whitespace="any", max_whitespace_run=None)
+
+
+def const(text: str) -> dict[str, Any]:
+    return {"type": "const_string", "value": text}
+
+
+def tag(begin: Any, content: Any, end: Any) -> dict[str, Any]:
+    return {"type": "tag", "begin": begin, "content": content, "end": end}
+
+
+TRIGGERED = {"type": "triggered_tags", "triggers": ["<f"], "tags": [tag("<f1>", AB, "</f>")]}
+SEPARATED = {"type": "tags_with_separator", "tags": [tag("(", AB, ")")], "separator": ","}
+FORMATS: dict[str, dict[str, Any]] = {
+    "const": const("hello"),
+    "json": JSON,
+    "regex": AB,
+    "grammar": {"type": "grammar", "grammar": 'root ::= "x" [0-9]+'},
+    "sequence": {"type": "sequence", "elements": [const("<"), AB, const(">")]},
+    "or": {"type": "or", "elements": [const("yes"), AB, JSON]},
+    "tag": tag("<t>", JSON, "</t>"),
+    "tag with text": tag("<t>", {"type": "any_text"}, "</t>"),
+    "ends": tag("<t>", AB, ["</t>", "!"]),
+    "optional": {"type": "optional", "content": AB},
+    "star": {"type": "sequence", "elements": [{"type": "star", "content": const("ab")}, const(".")]},
+    "plus": {"type": "sequence", "elements": [{"type": "plus", "content": const("ab")}, const(".")]},
+    "repeat": {"type": "repeat", "min": 1, "max": 3, "content": tag("(", AB, ")")},
+    "triggered": {**TRIGGERED, "tags": [tag("<f1>", AB, "</f>"), tag("<f2>", JSON, "</f>")]},
+    "triggered, once": {**TRIGGERED, "stop_after_first": True},
+    "triggered, at least one": {**TRIGGERED, "at_least_one": True},
+    "triggered, exactly one": {**TRIGGERED, "at_least_one": True, "stop_after_first": True},
+    "separated": {**SEPARATED, "tags": [tag("(", AB, ")"), tag("[", JSON, "]")], "separator": ", "},
+    "separated, some": {**SEPARATED, "at_least_one": True},
+    "separated, one": {**SEPARATED, "at_least_one": True, "stop_after_first": True},
+}  # fmt: skip
+
+
+def ours(format: Any, vocabulary: Vocabulary = VOCABULARY) -> Any:
+    value = json.dumps({"type": "structural_tag", "format": format})
+    return ConstraintSpec("structural_tag", value, OPTIONS, special_names(vocabulary)).compile(vocabulary)
+
+
+def theirs(format: Any) -> Any:
+    xgrammar = pytest.importorskip("xgrammar")
+    words = [*(bytes([byte]) for byte in range(256)), b"</s>"]
+    info = xgrammar.TokenizerInfo(words, xgrammar.VocabType.RAW, vocab_size=len(words), stop_token_ids=[256])
+    compiler = xgrammar.GrammarCompiler(info)
+    return xgrammar, compiler.compile_structural_tag(json.dumps({"type": "structural_tag", "format": format}))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_texts_are_xgrammars(name: str) -> None:
+    compare(FORMATS[name], random.Random(name))
+
+
+MODELS = ["llama", "kimi", "deepseek_r1", "deepseek_v3_1", "qwen_3", "harmony", "exaone"]
+"""Those whose calls have arguments in JSON; vLLM and SGLang ask for these with strict tools."""
+
+
+@pytest.mark.parametrize("reasoning", ["enabled", "disabled"])
+@pytest.mark.parametrize("tool_choice", ["auto", "required"])
+@pytest.mark.parametrize("model", MODELS)
+def test_tool_calls_of_models(model: str, tool_choice: Any, reasoning: Any) -> None:
+    """As XGrammar asks for them."""
+    xgrammar = pytest.importorskip("xgrammar")
+    function = {"name": "f", "parameters": JSON["json_schema"]}
+    tools = [{"type": "function", "function": function}]
+    asked = xgrammar.get_model_structural_tag(model, tools, tool_choice, reasoning)
+    compare(json.loads(asked.model_dump_json(exclude_none=True))["format"], random.Random(model), 10)
+
+
+def compare(format: Any, rng: random.Random, walks: int = 60) -> None:
+    """Masks along random walks, of printable ASCII and the end."""
+    grammar = ours(format, PLAIN)
+    xgrammar, compiled = theirs(format)
+    peer_mask = xgrammar.allocate_token_bitmask(1, PLAIN.size)
+    mask = allocate_token_bitmask(1, PLAIN.size)
+    likely = [ord(c) for c in '<>/f12t()[]ab"{}: 0x,.yes!|']
+    for _ in range(walks):
+        matcher, peer = grammar.matcher(), xgrammar.GrammarMatcher(compiled)
+        text = b""
+        for _ in range(80):
+            matcher.fill_next_token_bitmask(mask)
+            peer.fill_next_token_bitmask(peer_mask)
+            own = np.unpackbits(mask[0].view(np.uint8), bitorder="little").astype(bool)
+            other = np.unpackbits(peer_mask[0].numpy().view(np.uint8), bitorder="little").astype(bool)
+            plain = [*range(32, 127), 256]  # what is no ASCII, and where JSON's spaces may be, is told elsewhere
+            differing = [t for t in plain if own[t] != other[t] and t != 32]
+            assert not differing, (text, [chr(t) if t < 256 else "end" for t in differing], own[differing[0]])
+            allowed = [t for t in plain if own[t] and other[t]]
+            chosen = [t for t in allowed if t in likely or t == 256] or allowed
+            token = rng.choice(chosen or np.flatnonzero(own & other).tolist())
+            assert matcher.accept_token(token) and peer.accept_token(token)
+            if token == 256:
+                break
+            text += bytes([token])
+
+
+def test_names_of_special_tokens_are_these_tokens() -> None:
+    """In every place where a string stands; and tokens by id."""
+    call, end, tool = (256 + number for number in range(3))
+
+    def takes(format: Any, *pieces: Any) -> bool:
+        tokens = [token for piece in pieces for token in (piece.encode() if isinstance(piece, str) else [piece])]
+        matcher = ours(format).matcher()
+        return all(matcher.accept_token(token) for token in tokens) and matcher.is_accepting()
+
+    harmony = tag("<|call|>to=f ", AB, "<|end|>")
+    assert takes(harmony, call, "to=f ab", end) and not takes(harmony, "<|call|>to=f ab<|end|>")
+    triggered = {
+        "type": "triggered_tags",
+        "triggers": ["<|call|>"],
+        "tags": [harmony, tag("<|call|>to=g ", JSON, "<|end|>")],
+    }
+    assert takes(triggered, "free text ", call, "to=g ", '{"a": 1}', end, " and more")
+    assert not takes(triggered, call, "to=h")
+    bracket = {"type": "triggered_tags", "triggers": ["[TOOL]"], "tags": [tag("[TOOL]x", AB, ";")]}
+    assert takes(bracket, "free ", tool, "xab;") and not takes(bracket, "[TOOL]y")
+    with pytest.raises(GrammarError, match="write the name"):  # texts are taken apart by names in angle brackets
+        ours({"type": "sequence", "elements": [const("[TOOL]x"), AB]})
+    by_id = tag({"type": "token", "token": call}, AB, {"type": "token", "token": "<|end|>"})
+    assert takes(by_id, call, "a", end)
+
+
+TAG = "/format"
+
+
+@pytest.mark.parametrize("format, where", [
+    ({"type": "json_schema", "json_schema": {}, "style": "qwen_xml"}, "/style"),
+    ({"type": "dispatch", "rules": []}, ""),
+    ({"type": "any_text", "max_tokens": 3}, "/max_tokens"),
+    ({"type": "sequence", "elements": [{"type": "x"}]}, "/elements/0"),
+    (tag("<a>", AB, []), "/end"),
+    (tag({"type": "token", "token": "<|none|>"}, AB, "x"), "/begin"),
+    ({**TRIGGERED, "tags": [tag("<a>", AB, "x")]}, "/tags/0"),
+    ([], ""),
+], ids=str)  # fmt: skip
+def test_what_is_not_supported_is_told_with_its_place(format: Any, where: str) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        ours(format)
+    assert caught.value.pointer == TAG + where
