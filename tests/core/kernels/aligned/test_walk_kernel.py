@@ -66,7 +66,9 @@ class Trie:
         for node in range(self.nodes - 1, -1, -1):
             k.refresh(node, self.parent, self.start, self.count, self.high, self.low, self.logp, self.child)
 
-    def walk(self, numbers: Iterator[float], learned: bool, coin: bool, bound: float) -> tuple[int, int, int, float, float]:
+    def walk(
+        self, numbers: Iterator[float], learned: bool, coin: bool, bound: float
+    ) -> tuple[int, int, int, float, float]:
         """One walk with these random numbers: status, node, edge, weight, log-probability."""
         node, weight, logp = 0, bound, 0.0
         while True:
