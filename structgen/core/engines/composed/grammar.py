@@ -128,8 +128,8 @@ class ComposedGrammar:
 
     @property
     def is_outdated(self) -> bool:
-        """See `CompiledCache`: an embedded grammar is."""
-        return any(getattr(content.grammar, "is_outdated", False) for content in self.contents.values())
+        """See `Grammar.is_outdated`: an embedded grammar is."""
+        return any(content.grammar.is_outdated for content in self.contents.values())
 
     def is_wide(self, configuration: Configuration) -> bool:
         """Whether what a configuration reads can end nearly everywhere, such as a line of text."""
