@@ -21,9 +21,11 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic, models, register_model, typeof_impl
 
 from structgen.core.kernels.jit import CHECKED, internal
+from structgen.core.kernels.tables import ARGUMENT_WORDS, Table, Writer
 
 for_range, local_variable = cgutils.for_range, cgutils.alloca_once_value
 """What intrinsics elsewhere build loops and what changes in them with."""
@@ -98,15 +100,55 @@ def unlock(typingctx, address):
 
 
 # --- tables of a context ---
+class _TableType(types.Function):
+    """What a `Table` is in kernels: what reads it, and a place that is known."""
+
+    def __init__(self, templates: Any, place: int) -> None:
+        self.place = place
+        super().__init__(templates)
+
+
+register_model(_TableType)(models.OpaqueModel)
+
+
+def _function_type(function: Any) -> types.Function:
+    """The type of a function that was just made."""
+    cpu_target.typing_context.refresh()
+    return cpu_target.typing_context._get_global_type(function)
+
+
+_types: dict[int, types.Function] = {}  # of tables and writers that were met, by id: numbers may be the same
+
+
+@typeof_impl.register(Table)
+def _table_type(table, _):
+    if id(table) not in _types:
+        read = reader(table, 8 * table.dtype.itemsize, table.dtype.kind != "u")
+        _types[id(table)] = _TableType(_function_type(read).templates, table)
+    return _types[id(table)]
+
+
+@typeof_impl.register(Writer)
+def _writer_type(write, _):
+    if id(write) not in _types:
+        _types[id(write)] = _function_type(writer(write.table, 8 * write.table.dtype.itemsize))
+    return _types[id(write)]
+
+
+def _place(value, table):
+    """The place of a table, which is given as a number or as itself."""
+    return ir.Constant(_WORD, int(table.place)) if isinstance(table, _TableType) else value
+
+
 @intrinsic
 def size(typingctx, m, table):
     """Length of a table."""
 
     def codegen(context, builder, signature, args):
-        place = builder.add(args[1], ir.Constant(_WORD, 1))
+        place = builder.add(_place(args[1], table), ir.Constant(_WORD, 1))
         return builder.load(_pointer(builder, args[0], place, 64))
 
-    return types.int64(types.int64, types.int64), codegen
+    return types.int64(types.int64, table), codegen
 
 
 @intrinsic
@@ -114,9 +156,22 @@ def address(typingctx, m, table):
     """Address of a table."""
 
     def codegen(context, builder, signature, args):
-        return builder.load(_pointer(builder, args[0], args[1], 64))
+        return builder.load(_pointer(builder, args[0], _place(args[1], table), 64))
 
-    return types.int64(types.int64, types.int64), codegen
+    return types.int64(types.int64, table), codegen
+
+
+@intrinsic
+def set_table(typingctx, m, table, address, length):
+    """Let a table be ``length`` elements at an address."""
+
+    def codegen(context, builder, signature, args):
+        place = _place(args[1], table)
+        builder.store(args[2], _pointer(builder, args[0], place, 64))
+        builder.store(args[3], _pointer(builder, args[0], builder.add(place, ir.Constant(_WORD, 1)), 64))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, table, types.int64, types.int64), codegen
 
 
 def _element(builder, context, table, index, bits):
@@ -312,9 +367,6 @@ def clear_words(typingctx, target, width):
 
 
 # --- arguments: arrays of the kernels that are functions of arrays ---
-ARGUMENT_WORDS = 3
-
-
 def _view(dtype, dimensions):
     """(An intrinsic, as is what slices it: functions without numba's runtime may not return arrays of their own.)"""
     kind = types.Array(dtype, dimensions, "C")

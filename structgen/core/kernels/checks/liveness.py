@@ -16,39 +16,7 @@ from structgen.core.kernels.checks.tables import (
     spare,
 )
 from structgen.core.kernels.jit import internal
-from structgen.core.kernels.json.layout import (
-    A_MAX,
-    A_MIN,
-    A_PREFIX,
-    A_PREFIXES,
-    A_REST,
-    A_UNIQUE,
-    CLASSES,
-    E_BIT,
-    E_CHILD,
-    E_SIZE,
-    ENDLESS_WORDS,
-    NO_OTHERS,
-    NODE_ARRAYS,
-    NODE_FLAGS,
-    NODE_NUMBERS,
-    NODE_OBJECTS,
-    NODE_STRINGS,
-    O_CHILD,
-    O_CLASSES,
-    O_COUNT,
-    O_DUTIES,
-    O_ENTRIES,
-    O_MAX,
-    O_MIN,
-    O_OTHERS,
-    O_REQUIRED,
-    O_START,
-    PAIRED,
-    T_CHOICES,
-    T_CLOSES,
-    T_COUNT,
-)
+from structgen.core.kernels.json.records import *
 
 
 @internal

@@ -38,7 +38,7 @@ def _same_others(m, one, two):
         one, two = search(m, depth), search(m, depth + 1)
         if one == two:
             continue
-        if one < 0 or two < 0 or depth + 4 > size(m, C_SEARCH):
+        if one < 0 or two < 0 or depth + 4 > size(m, search):
             return False
         if load(m, one + K_HASH) != load(m, two + K_HASH) or load(m, one + K_START) != load(m, two + K_START):
             return False
@@ -78,7 +78,7 @@ def _add_thread(m, count):
             and _same_frames(m, result(m, 4 * t + 3), reg(m, FRAME))
         ):
             return count
-    if 4 * count + 4 > size(m, C_RESULT):
+    if 4 * count + 4 > size(m, result):
         return -1
     for i in range(4):
         set_result(m, 4 * count + i, reg(m, i))
@@ -113,7 +113,7 @@ def advance(m, count, start, end):
                 if status >= MISS:
                     return status
                 if alt + 1 < reg(m, ALTERNATIVES):
-                    if 6 * depth + 6 > size(m, C_STACK):
+                    if 6 * depth + 6 > size(m, stack):
                         return FULL
                     push(m, 6 * depth, q, a, b, f)
                     set_stack(m, 6 * depth + 4, place)

@@ -23,6 +23,7 @@ from structgen.core.kernels.json.tables import (
     set_reg,
     set_written,
     symbols,
+    written,
 )
 from structgen.core.kernels.json.unique_items_candidates import all_listed, is_listable, is_unrivalled, rivals
 from structgen.core.kernels.memory import size
@@ -321,7 +322,7 @@ def _probe_items(m, frame, place):
         if steps > MAX_PROBES:
             set_reg(m, GIVEN_UP, reg(m, GIVEN_UP) + 1)
             return DEAD
-        if place + depth + 3 > size(m, C_WRITTEN) or level + 16 > size(m, C_PROBE):
+        if place + depth + 3 > size(m, written) or level + 16 > size(m, probe):
             return FULL
         set_written(m, place + 1 + depth, byte)
         status = plain_step(m, byte, alt)
@@ -349,7 +350,7 @@ def step(m, byte, alt):
     if grammar(m, H_UNIQUE) == 0:
         status = plain_step(m, byte, alt)
     else:
-        if reg(m, POSITION) + 2 > size(m, C_WRITTEN):
+        if reg(m, POSITION) + 2 > size(m, written):
             return FULL
         set_written(m, reg(m, POSITION), byte)
         status = plain_step(m, byte, alt)

@@ -135,7 +135,7 @@ def note_declared(m, level):
 @internal
 def declared_level(m, depth):
     """The level of a depth of a walk over declared keys, in which others are made."""
-    return size(m, C_FOLLOWING) // (2 * WORDS) + depth
+    return size(m, following) // (2 * WORDS) + depth
 
 
 @internal

@@ -260,7 +260,7 @@ def _walk_beyond(m, out, sure):
     set_stack(m, 4, 0)  # in place of the top of scratch, unused here: code points of the path
     while i < hi:
         level = 5 * node(m, i, NODE_DEPTH)
-        if level + 10 > size(m, C_STACK):
+        if level + 10 > size(m, stack):
             return FULL
         byte = node(m, i, NODE_BYTE)
         points = stack(m, level + 4) + (1 if byte & 0xC0 != 0x80 else 0)

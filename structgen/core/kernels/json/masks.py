@@ -25,6 +25,7 @@ from structgen.core.kernels.json.tables import (
     set_reg,
     set_string,
     slot_of,
+    spare,
     start,
     thread,
     thread_to_regs,
@@ -276,10 +277,10 @@ def fill(m, count, out, first):
     else many configurations that each miss something would all be done again each time.
     """
     width = limit(m, L_WIDTH)
-    spare = address(m, C_SPARE)
+    other = address(m, spare)
     set_reg(m, JOINED, 0)
     for t in range(first, count):
-        row = out if t == 0 else spare
+        row = out if t == 0 else other
         thread_to_regs(m, t)
         if recall(m, out, t > 0):
             continue
@@ -295,9 +296,9 @@ def fill(m, count, out, first):
         thread_to_regs(m, t)
         keep(m, row)
         if t > 0:
-            or_words(spare, out, width)
+            or_words(other, out, width)
     if accepting(m, count):
-        for e in range(size(m, C_ENDS)):
+        for e in range(size(m, end_token)):
             set_bit(out, width, end_token(m, e))
     return ALIVE
 

@@ -32,7 +32,7 @@ NOTED = 1 << 62  # in place of the number of code points: any
 @internal
 def slice_within(m, kinds):
     """The largest slice of these kinds, or -1. (Slices are in falling order of their tokens.)"""
-    for number in range(size(m, C_SLICES)):
+    for number in range(size(m, slice_kinds)):
         if slice_kinds(m, number) & ~kinds == 0:
             return number
     return -1
@@ -61,7 +61,7 @@ def _live_kinds(m, state):
 @internal
 def begin_states(m, state):
     """Begin a search with one state in ``search``, in which there is room for `SEARCH_STATES`."""
-    clear_words(address(m, C_SEARCH) + 8 * SEARCH_STATES, 2 * SEARCH_SLOTS)
+    clear_words(address(m, search) + 8 * SEARCH_STATES, 2 * SEARCH_SLOTS)
     add_state(m, 0, state)
 
 

@@ -141,7 +141,7 @@ def unused_word(m, record, frame, state, hashed):
         for byte in range(256):
             following = pool(m, current * 256 + byte)
             if following >= 0 and not (counted and live_words(m, record, frame, following) == 0):
-                if depth + 2 > size(m, C_SEARCH):
+                if depth + 2 > size(m, search):
                     set_reg(m, TOO_DEEP, 1)
                     return False
                 set_search(m, depth, following)

@@ -123,7 +123,7 @@ def rivals(m, frame, end):
         node = search(m, level)
         if node < 0:
             continue
-        if level + 2 > size(m, C_SEARCH):
+        if level + 2 > size(m, search):
             return (load(m, frame) >> 32) - 1
         if _may_equal(m, load(m, node + K_START), start, end):
             found += 1

@@ -159,7 +159,7 @@ def hash_value(m, place, limit):
     order does not matter. Where it is too small, ``regs[TOO_DEEP]`` is set.
     """
     depth = 0
-    room = size(m, C_NESTING) // 3
+    room = size(m, nesting) // 3
     while True:
         place = skip_blank(m, place)
         byte = written(m, place)

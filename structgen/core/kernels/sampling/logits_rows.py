@@ -4,7 +4,6 @@ import math
 
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import (
-    ARGUMENT_WORDS,
     address,
     element_reader,
     element_writer,
