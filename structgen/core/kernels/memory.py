@@ -135,6 +135,11 @@ def _writer_type(write, _):
     return _types[id(write)]
 
 
+def _either(table):
+    """The type of an argument that is a table or its place."""
+    return table if isinstance(table, _TableType) else types.int64
+
+
 def _place(value, table):
     """The place of a table, which is given as a number or as itself."""
     return ir.Constant(_WORD, int(table.place)) if isinstance(table, _TableType) else value
@@ -148,7 +153,7 @@ def size(typingctx, m, table):
         place = builder.add(_place(args[1], table), ir.Constant(_WORD, 1))
         return builder.load(_pointer(builder, args[0], place, 64))
 
-    return types.int64(types.int64, table), codegen
+    return types.int64(types.int64, _either(table)), codegen
 
 
 @intrinsic
@@ -158,7 +163,7 @@ def address(typingctx, m, table):
     def codegen(context, builder, signature, args):
         return builder.load(_pointer(builder, args[0], _place(args[1], table), 64))
 
-    return types.int64(types.int64, table), codegen
+    return types.int64(types.int64, _either(table)), codegen
 
 
 @intrinsic
@@ -171,7 +176,7 @@ def set_table(typingctx, m, table, address, length):
         builder.store(args[3], _pointer(builder, args[0], builder.add(place, ir.Constant(_WORD, 1)), 64))
         return context.get_dummy_value()
 
-    return types.void(types.int64, table, types.int64, types.int64), codegen
+    return types.void(types.int64, _either(table), types.int64, types.int64), codegen
 
 
 def _element(builder, context, table, index, bits):

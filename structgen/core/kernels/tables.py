@@ -62,7 +62,13 @@ class Header:
         table = self.table(dtype)
         return table, Writer(table)
 
-    def number(self) -> int:
-        """A word that holds a number."""
+    def numbers(self, count: int) -> range:
+        """Places of so many numbers."""
+        self.size += count
+        return range(self.size - count, self.size)
+
+    def buffer(self, dtype: np.dtype[np.generic]) -> Table:
+        """A table that is filled from its beginning; behind its length stands how much of it is."""
+        table = self.table(dtype)
         self.size += 1
-        return self.size - 1
+        return table

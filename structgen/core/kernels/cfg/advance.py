@@ -5,16 +5,7 @@ from structgen.core.kernels.cfg.continuations import push_item
 from structgen.core.kernels.cfg.item_sets import goto, row_of, union
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import any_lex, step
-from structgen.core.kernels.cfg.tables import (
-    class_of,
-    count_at,
-    level_at,
-    move_at,
-    offset_of,
-    set_count_at,
-    set_level_at,
-    set_move_at,
-)
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.cfg.walks import add_thread
 from structgen.core.kernels.interning import lacks_room, length, raise_flag, set_word, word
 from structgen.core.kernels.jit import internal
@@ -137,8 +128,8 @@ def accept(h, config, token):
         return move_at(h, slot + 2)
     first = offset_of(h, token)
     count = offset_of(h, token + 1) - first
-    within(first, count, size(h, H_BYTES))
-    after = advance(h, config, address(h, H_BYTES) + first, count) if count > 0 else DEAD
+    within(first, count, size(h, byte_at))
+    after = advance(h, config, address(h, byte_at) + first, count) if count > 0 else DEAD
     if after != RETRY:
         set_move_at(h, slot, config)
         set_move_at(h, slot + 1, token)

@@ -1,13 +1,13 @@
 """How many bytes a text still needs at least: numbers of configurations and continuations, found once each.
 
 They stand in the records, one more than they are (0: not known yet). The shortest words of suffixes and from positions
-of the terminals' automata are the engine's (``H_LEAST``, ``H_TO_GO``).
+of the terminals' automata are the engine's (``least_of``, ``to_go_from``).
 """
 
 from structgen.core.kernels.cfg.buffers import push
 from structgen.core.kernels.cfg.item_sets import first_scan
 from structgen.core.kernels.cfg.layout import *
-from structgen.core.kernels.cfg.tables import a_at, class_of, least_of, to_go_from
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import address
@@ -138,7 +138,7 @@ def bound_of(h, config):
     known = word(h, config + CONFIG_REST)
     if known != 0:
         return known - 1
-    if address(h, H_TO_GO) == 0:
+    if address(h, to_go_from) == 0:
         return UNMEASURED
     best = FAR
     for i in range(length(h, config)):

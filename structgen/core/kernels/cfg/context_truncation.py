@@ -4,7 +4,7 @@ from structgen.core.kernels.cfg.buffers import intern, push, sort_unique
 from structgen.core.kernels.cfg.item_sets import row_of
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.scc_continuations import make_group, member_of
-from structgen.core.kernels.cfg.tables import members_from, set_head_of, set_segment_at
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
 

@@ -5,7 +5,7 @@ from structgen.core.kernels.cfg.buffers import allocate_mask, pair, row_address
 from structgen.core.kernels.cfg.context_truncation import cut_row
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer_splits import split_of
-from structgen.core.kernels.cfg.tables import b_at, mask_at, set_mask_at
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.cfg.walks import store_trie, walk_all, walk_part
 from structgen.core.kernels.interning import lacks_room, set_word, word
 from structgen.core.kernels.jit import internal

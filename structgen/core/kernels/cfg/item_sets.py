@@ -5,24 +5,7 @@ from structgen.core.kernels.cfg.components import find_continuations
 from structgen.core.kernels.cfg.continuations import predict, push_item
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import first_lex
-from structgen.core.kernels.cfg.tables import (
-    b_at,
-    can_be_empty,
-    cont_of,
-    corner_at,
-    corners_from,
-    first_of,
-    head_of,
-    is_pending,
-    member_at,
-    members_from,
-    next_of,
-    scan_at,
-    scans_from,
-    scc_of,
-    set_head_of,
-    set_is_pending,
-)
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import allocate, lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
 

@@ -1,23 +1,14 @@
 """The layout of the grammar machine: its header, records, mask heap, results, operations. No code is here."""
 
+from structgen.core.kernels.cfg import tables as _t
 from structgen.core.kernels.heap_layout import *
 
-# --- tables: the place of each one's address; behind it stands its length in elements -----------
-(
-    H_MASKS,  # the mask heap
-    H_LEVELS, H_COUNT, H_DEFERRED, H_PATH, H_NEAR,  # of walks: threads after each byte of the path, how many, ...
-    H_FIRST, H_NEXT, H_NULLABLE, H_EMPTY, H_SCC, H_LOOPS, H_CORNERS, H_CORNER, H_SCANS, H_SCAN, H_MEMBERS, H_MEMBER,
-    H_HEADS, H_PENDING, H_SEGMENTS, H_CONT,  # of prediction
-    H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_LASTS, H_STARTS, H_START, H_IGNORED,  # the automata
-    H_TRIE, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_OFFSETS, H_BYTES, H_EOS,  # the vocabulary
-    H_SLICES, H_SLICE_ENDS, H_SLICE_ROWS, H_RESIDUES,  # its slices: kinds, ends of what is left, tokens, what is left
-    H_REST_ENDS, H_RESTS, H_GROUPS, H_GROUP,  # ends of and tries of remainders; tokens with the same ones, as groups
-    H_LEAST, H_TO_GO,  # bytes of a shortest word: of a suffix, from a position on; not there until BOUND asks
-    H_MOVES,
-) = range(FIRST_PLACE, FIRST_PLACE + 2 * 52, 2)  # fmt: skip
-# Buffers: address, capacity, top. C holds keys of records to be; E tries of tokens; A and B what their users say.
-H_A, H_B, H_C, H_E = range(H_MOVES + 2, H_MOVES + 14, 3)
-CAPACITY, TOP = 1, 2  # behind a buffer's place
+_HEADER = _t.HEADER
+
+# --- tables that functions get as arguments, as numbers ---
+H_A, H_B, H_C, H_E, H_MASKS = map(int, (_t.a_at, _t.b_at, _t.c_at, _t.e_at, _t.mask_at))
+H_TRIE, H_RESIDUES, H_RESTS = map(int, (_t.trie_at, _t.residue_at, _t.rest_at))
+CAPACITY, TOP = 1, 2  # of a buffer, behind its place
 H_ATOP, H_BTOP, H_CTOP, H_ETOP = H_A + TOP, H_B + TOP, H_C + TOP, H_E + TOP
 # --- numbers ---
 (
@@ -26,8 +17,8 @@ H_ATOP, H_BTOP, H_CTOP, H_ETOP = H_A + TOP, H_B + TOP, H_C + TOP, H_E + TOP
     H_WIDTH_OF_LEVEL, H_BUILT, H_WALKED, H_LIMIT, H_DEPTH,  # of walks
     H_COMPONENTS, H_TERMINALS, H_PSEUDO, H_IGNOREDS,
     H_NODES, H_WIDTH, H_EOSES,
-) = range(H_E + 3, H_E + 20)  # fmt: skip
-HEADER = H_E + 20
+) = _HEADER.numbers(17)  # fmt: skip
+HEADER = _HEADER.size
 MOVES = 1 << 13  # slots of (configuration, token, configuration after), the latest that were asked for
 SINK_WORDS = 256
 

@@ -20,8 +20,8 @@ KIND_OF                 byte                                   its kind
 BOUND                   configuration                          bytes, or UNMEASURED
 ======================  =====================================  ====================================
 
-Any may return RETRY: ``H_FLAG`` tells what there was too little of. BOUND needs the tables of lengths (``H_LEAST``,
-``H_TO_GO``). Nothing here checks its arguments.
+Any may return RETRY: ``H_FLAG`` tells what there was too little of. BOUND needs the tables of lengths (``least_of``,
+``to_go_from``). Nothing here checks its arguments.
 """
 
 from structgen.core.kernels.cfg.layout import *

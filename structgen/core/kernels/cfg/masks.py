@@ -5,7 +5,7 @@ from structgen.core.kernels.cfg.buffers import allocate_mask, row_address
 from structgen.core.kernels.cfg.entries import entry_of
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer_splits import split_of
-from structgen.core.kernels.cfg.tables import eos_at, mask_at, set_mask_at
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import half, lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import clear_words, copy_words, or_words

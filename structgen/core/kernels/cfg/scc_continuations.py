@@ -2,7 +2,7 @@
 
 from structgen.core.kernels.cfg.buffers import intern, push, sort_unique, sort_words
 from structgen.core.kernels.cfg.layout import *
-from structgen.core.kernels.cfg.tables import c_at, head_of, member_at, segment_at
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import allocate, lacks_room, length, publish, set_word, word
 from structgen.core.kernels.jit import internal
 

@@ -4,28 +4,7 @@ from structgen.core.kernels.cfg.buffers import allocate_mask, push
 from structgen.core.kernels.cfg.item_sets import goto
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import loops, step
-from structgen.core.kernels.cfg.tables import (
-    count_at,
-    deferred_at,
-    e_at,
-    group_at,
-    group_from,
-    kinds_at,
-    level_at,
-    near_at,
-    next_same,
-    path_at,
-    root_of,
-    set_count_at,
-    set_deferred_at,
-    set_level_at,
-    set_mask_at,
-    set_near_at,
-    set_path_at,
-    token_at,
-    tokens_before,
-    trie_at,
-)
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import half, lacks_room, raise_flag, set_word, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import element
@@ -133,7 +112,7 @@ def _is_whole(h, i, depth):
 @internal
 def _push_tokens(h, token):
     """A token and those with the same bytes, or the tokens of a group, to buffer B; -1: none."""
-    group = token - table_size(h, H_SAME)
+    group = token - table_size(h, next_same)
     if group >= 0:
         for i in range(group_from(h, group), group_from(h, group + 1)):
             push(h, H_B, group_at(h, i))

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.kernels.calls import Function
-from structgen.core.kernels.checks.arguments import *
 from structgen.core.kernels.checks.layout import *
+from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.loading import kernel
 from structgen.core.kernels.records import Record
 
@@ -27,20 +27,9 @@ _check_tables = Function(run, CHECK_TABLES, _DTYPES[:_FIRST_WRITTEN], _DTYPES[_F
 _check_automaton = Function(run, CHECK_AUTOMATON, [INT32, UINT8], [UINT8])
 
 
-def pool_words(
-    transitions: Int32,
-    accepting: Int32,
-    payload: Int32,
-    class_words: Int32,
-    labels: Int32,
-    narrow: Int32,
-    states: Int32,
-) -> array[int]:
-    """The arrays of a pool, as `arguments` names them; they must live as long as the words are used."""
-    return array(
-        "q",
-        _check_tables.words(_FIRST_POOL, transitions, accepting, payload, class_words, labels, narrow, states),
-    )
+def pool_words(*arrays: Int32) -> array[int]:
+    """The arrays of a pool, in the order of `tables`; they must live as long as the words are used."""
+    return array("q", _check_tables.words(_FIRST_POOL, *arrays))
 
 
 class TableChecks:

@@ -1,20 +1,8 @@
 """What has a value: the least fixpoint over all records."""
 
+from structgen.core.kernels.checks.descriptions import has_bit
 from structgen.core.kernels.checks.layout import *
-from structgen.core.kernels.checks.tables import (
-    cheapest,
-    class_words,
-    grammar,
-    has_bit,
-    live,
-    meanings,
-    order,
-    seen,
-    set_cheapest,
-    set_live,
-    set_spare,
-    spare,
-)
+from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.records import *
 

@@ -1,20 +1,8 @@
 """What is reached from a record, and whether it is where it should be."""
 
+from structgen.core.kernels.checks.descriptions import dispatch, layout
 from structgen.core.kernels.checks.layout import *
-from structgen.core.kernels.checks.tables import (
-    choice_part,
-    choose,
-    dispatch,
-    grammar,
-    labels,
-    layout,
-    seen,
-    set_order,
-    set_seen,
-    sizes,
-    texts,
-    words,
-)
+from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import size
 

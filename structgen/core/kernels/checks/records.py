@@ -3,25 +3,9 @@
 import numpy as np
 
 from structgen.core.kernels.bits import count_bits
+from structgen.core.kernels.checks.descriptions import are_allowed, has_bit, is_allowed
 from structgen.core.kernels.checks.layout import *
-from structgen.core.kernels.checks.tables import (
-    accepting,
-    allowed,
-    are_allowed,
-    grammar,
-    has_bit,
-    is_allowed,
-    labels,
-    narrow,
-    order,
-    payload,
-    pool,
-    set_allowed,
-    set_order,
-    states,
-    texts,
-    words,
-)
+from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.layout import SEEN_BITS
 from structgen.core.kernels.json.records import *

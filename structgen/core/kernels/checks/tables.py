@@ -1,38 +1,37 @@
-"""Rows of descriptions, and sets of bits; the arguments of the checks come along."""
+"""The arguments of CHECK_TABLES: each is declared here, and nowhere else. No code is here."""
 
-from structgen.core.kernels.checks.arguments import *
-from structgen.core.kernels.jit import internal
-from structgen.core.kernels.json.layout import SEEN_BITS
+from structgen.core.kernels.tables import ARGUMENT_WORDS, INT32, INT64, UINT8, Header
 
+ARGUMENTS = Header(words=ARGUMENT_WORDS)
 
-@internal
-def layout(m, row, column):
-    """A description of a field: record kind, field, what it holds, three arguments."""
-    return field_part(m, 6 * row + column)
+# --- of the grammar ---
+grammar = ARGUMENTS.table(INT32)
+words = ARGUMENTS.table(INT64)
+texts = ARGUMENTS.table(UINT8)
 
+# --- of the pool ---
+pool = ARGUMENTS.table(INT32)
+accepting = ARGUMENTS.table(INT32)
+payload = ARGUMENTS.table(INT32)
+class_words = ARGUMENTS.table(INT32)  # of a start of classes, and c: words of its class c
+labels = ARGUMENTS.table(INT32)  # 0, or what starts there: STRING_START + 1, NUMBER_START + 1, CLASSES_START + classes
+narrow = ARGUMENTS.table(INT32)  # of a start: whether it has beginnings of finitely many words
+states = ARGUMENTS.table(INT32)  # of a start: how many there are
 
-@internal
-def dispatch(m, row, column):
-    """What tells records apart: kind, field, value or `OTHERWISE`, kind."""
-    return choice_part(m, 4 * row + column)
+# --- of records: rows of a kind and of one of `Record.fields`, sorted by kind; each kind's first row, its size, its
+# meaning or -1; its first row of choices or -1; choices: kind, field, value or OTHERWISE, kind ---
+field_part = ARGUMENTS.table(INT32)
+first_row = ARGUMENTS.table(INT32)
+sizes = ARGUMENTS.table(INT32)
+meanings = ARGUMENTS.table(INT32)
+choose = ARGUMENTS.table(INT32)
+choice_part = ARGUMENTS.table(INT32)
 
-
-@internal
-def has_bit(m, first, bit):
-    """Whether a set of bits in ``words``, from ``first`` on, has a bit."""
-    return (words(m, first + bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1
-
-
-@internal
-def is_allowed(m, bit):
-    """Whether a key of the object that is being checked may be there."""
-    return (allowed(m, bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1
-
-
-@internal
-def are_allowed(m, first, number):
-    """Whether all keys of a set in ``words``, from ``first`` on, may be there."""
-    for w in range(number):
-        if words(m, first + w) & ~allowed(m, w):
-            return False
-    return True
+# --- working memory, and the place and the field of what is wrong (`where`) ---
+where, set_where = ARGUMENTS.writable(INT64)
+seen, set_seen = ARGUMENTS.writable(INT32)
+order, set_order = ARGUMENTS.writable(INT32)
+allowed, set_allowed = ARGUMENTS.writable(INT64)
+live, set_live = ARGUMENTS.writable(UINT8)
+spare, set_spare = ARGUMENTS.writable(INT64)
+cheapest, set_cheapest = ARGUMENTS.writable(INT64)

@@ -4,29 +4,10 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.distinct import step
 from structgen.core.kernels.json.emit import and_row, emit_subtree, or_row, ready, set_tokens
 from structgen.core.kernels.json.layout import *
+from structgen.core.kernels.json.registers import node, push, restore_stack, save_stack, set_string
 from structgen.core.kernels.json.string_slices import safe_text, safest_text, slice_within
 from structgen.core.kernels.json.structure import number_byte
-from structgen.core.kernels.json.tables import (
-    class_of,
-    limit,
-    loop,
-    node,
-    own_kind,
-    plain_node,
-    pool,
-    push,
-    reg,
-    restore_stack,
-    rise,
-    safe,
-    save_stack,
-    set_reg,
-    set_stack,
-    set_string,
-    slice_kinds,
-    stack,
-    trie_field,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import address, element_reader, set_word, size, within, word
 
 _int = element_reader(32)

@@ -4,23 +4,8 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.distinct import step
 from structgen.core.kernels.json.frames import frame_size, has_list, load
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import (
-    arena,
-    data,
-    push,
-    reg,
-    result,
-    scratch,
-    search,
-    set_arena,
-    set_reg,
-    set_result,
-    set_scratch,
-    set_search,
-    set_stack,
-    stack,
-    thread,
-)
+from structgen.core.kernels.json.registers import push
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size
 
 

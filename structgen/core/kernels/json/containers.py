@@ -6,7 +6,7 @@ from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.items import is_pair
 from structgen.core.kernels.json.keys import count_missing
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import grammar, reg
+from structgen.core.kernels.json.tables import *
 
 
 @internal

@@ -7,24 +7,10 @@ from structgen.core.kernels.json.items import is_distinct, is_fresh
 from structgen.core.kernels.json.keys import count_missing
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible
+from structgen.core.kernels.json.registers import restore_probe, save_probe
 from structgen.core.kernels.json.strings import narrow
 from structgen.core.kernels.json.structure import literal_byte, plain_step
-from structgen.core.kernels.json.tables import (
-    count_of,
-    flags,
-    grammar,
-    limit,
-    pool,
-    probe,
-    reg,
-    restore_probe,
-    save_probe,
-    set_probe,
-    set_reg,
-    set_written,
-    symbols,
-    written,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import all_listed, is_listable, is_unrivalled, rivals
 from structgen.core.kernels.memory import size
 

@@ -3,17 +3,7 @@
 from structgen.core.kernels.bits import clear_bit, set_bit, set_bits
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import (
-    block,
-    limit,
-    logged,
-    next_same,
-    order,
-    order_start,
-    reg,
-    set_logged,
-    set_reg,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import (
     address,
     and_words,

@@ -8,7 +8,7 @@ from structgen.core.kernels.json.items import is_fresh
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible, others_admissible
 from structgen.core.kernels.json.strings import feed, is_duplicate, replay
-from structgen.core.kernels.json.tables import flags, grammar, payload, reg, scratch, set_reg, set_scratch
+from structgen.core.kernels.json.tables import *
 
 
 @internal

@@ -4,7 +4,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.keys import behind, is_ordered, missing_word, seen, spare_room
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import grammar, nesting, set_nesting
+from structgen.core.kernels.json.tables import *
 
 
 @internal

@@ -2,7 +2,7 @@
 
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import arena, grammar, reg, scratch, set_reg, set_scratch
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size, wrapped_mul
 
 

@@ -3,7 +3,7 @@
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import grammar, reg, word
+from structgen.core.kernels.json.tables import *
 
 
 @internal

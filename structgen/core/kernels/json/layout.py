@@ -1,6 +1,6 @@
 """The layout of the JSON machine: lexical states, matchers, registers, results, masks. No code is here.
 
-Records of a grammar are declared in `structgen.core.kernels.json.records` and tables in `core.kernels.json.context`.
+Records of a grammar are declared in `structgen.core.kernels.json.records` and tables in `core.kernels.json.tables`.
 """
 
 from structgen.core.kernels.json.records import *

@@ -18,20 +18,7 @@ from structgen.core.kernels.json.emit import row_address
 from structgen.core.kernels.json.frames import depth, frame_size, load, lookup
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.plans import among_distinct
-from structgen.core.kernels.json.tables import (
-    block,
-    grammar,
-    joined_row,
-    key,
-    limit,
-    logged,
-    memory,
-    reg,
-    set_joined_row,
-    set_key,
-    set_memory,
-    set_reg,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import (
     address,
     clear_words,

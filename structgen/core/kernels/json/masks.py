@@ -11,26 +11,16 @@ from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.limits import FULL_WALK, cut, cut_key
 from structgen.core.kernels.json.mask_cache import keep, recall
 from structgen.core.kernels.json.plans import among_distinct, endless_here, key_plan, may_repeat, string_plan
-from structgen.core.kernels.json.strings import replay
-from structgen.core.kernels.json.tables import (
-    end_token,
-    flags,
-    grammar,
-    limit,
-    reg,
+from structgen.core.kernels.json.registers import (
     restore_cross,
     restore_start,
     save_cross,
     save_start,
-    set_reg,
     set_string,
-    slot_of,
-    spare,
-    start,
-    thread,
     thread_to_regs,
-    trie_field,
 )
+from structgen.core.kernels.json.strings import replay
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import is_only_rivalled, unrivalled
 from structgen.core.kernels.json.walks import along_rivals, declared_keys, exact, set_group, walk
 from structgen.core.kernels.memory import address, clear_words, or_words, size

@@ -8,21 +8,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.configurations import advance, settle
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.masks import fill
-from structgen.core.kernels.json.tables import (
-    TABLES_SIZE,
-    VERSION,
-    VERSION_TAKEN,
-    arena,
-    data,
-    grammar,
-    offset,
-    reg,
-    result,
-    set_reg,
-    set_written,
-    thread,
-    written,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import set_table, set_word, size, within, word
 
 

@@ -10,7 +10,7 @@ from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.limits import words_last
 from structgen.core.kernels.json.objects import others_admissible
 from structgen.core.kernels.json.strings import replay
-from structgen.core.kernels.json.tables import count_of, flags, grammar, limit, reg
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import may_repeat_from
 
 

@@ -7,20 +7,7 @@ go on, for as long as a token is or up to a number of code points. Tokens of suc
 
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import (
-    flags,
-    kind,
-    limit,
-    loop,
-    pool,
-    safe,
-    search,
-    set_safe,
-    set_search,
-    slice_kinds,
-    slice_size,
-    wide,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import address, clear_words, size
 
 MAX_STATES, FEW_STATES = 200, 48  # that a search looks at; what it knows by then holds

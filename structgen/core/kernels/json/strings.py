@@ -5,18 +5,7 @@ from structgen.core.kernels.json.existentials import class_alive, live_words
 from structgen.core.kernels.json.frames import load, lookup
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import any_admissible, others_admissible, undeclared_count
-from structgen.core.kernels.json.tables import (
-    flags,
-    grammar,
-    payload,
-    pool,
-    reg,
-    search,
-    set_reg,
-    set_search,
-    text,
-    words_left,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size, wrapped_mul
 
 

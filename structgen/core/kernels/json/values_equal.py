@@ -3,7 +3,7 @@
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.escapes import simple_escape
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import nesting, set_nesting, set_reg, written
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.values_hash import number_parts, skip_blank, written_unit
 from structgen.core.kernels.memory import size
 

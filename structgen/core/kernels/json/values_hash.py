@@ -4,7 +4,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.escapes import hex_value, simple_escape
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.strings import hash_byte
-from structgen.core.kernels.json.tables import nesting, set_nesting, set_reg, written
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size, wrapped_add, wrapped_mul
 
 STRING_TAG, NUMBER_TAG, OBJECT_TAG, ARRAY_TAG, WORD_TAG = 3, 5, 7, 11, 13

@@ -13,25 +13,9 @@ from structgen.core.kernels.json.following import (
 )
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
+from structgen.core.kernels.json.registers import node, restore_own, restore_stack, save_own, save_stack
 from structgen.core.kernels.json.strings import hash_byte, is_duplicate
-from structgen.core.kernels.json.tables import (
-    class_of,
-    grammar,
-    group_of,
-    member_field,
-    node,
-    own,
-    pool,
-    reg,
-    restore_own,
-    restore_stack,
-    save_own,
-    save_stack,
-    set_reg,
-    set_stack,
-    stack,
-    token_byte,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import rivals
 from structgen.core.kernels.memory import size
 

@@ -6,15 +6,7 @@ from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.lexer import step
 from structgen.core.kernels.lalr.parser import feed, match_lexeme, parser_ends, reduced
 from structgen.core.kernels.lalr.records import bit_words, lex_key, lexer_of
-from structgen.core.kernels.lalr.tables import (
-    below_at,
-    below_from,
-    bracket_of,
-    flags_of,
-    is_prepared,
-    keywords_of,
-    set_unknown_at,
-)
+from structgen.core.kernels.lalr.tables import *
 from structgen.core.kernels.memory import element, size
 
 
@@ -240,7 +232,7 @@ def config_ends(h, config):
 def note(h, config):
     """List a configuration whose liveness is not known."""
     n = word(h, H_UNKNOWNS)
-    if 2 * n + 2 >= size(h, H_UNKNOWN):
+    if 2 * n + 2 >= size(h, unknown_at):
         raise_flag(h, UNKNOWN_FULL)
         return
     set_unknown_at(h, n, config)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.kernels.json import context as c
 from structgen.core.kernels.json import layout
+from structgen.core.kernels.json import tables as c
 from structgen.core.kernels.tables import Table
 
 if TYPE_CHECKING:
