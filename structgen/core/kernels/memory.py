@@ -4,7 +4,7 @@ Kernels get one address. A **context** is an int64 array: entry ``k`` of it is t
 ``k + 1`` its length in elements. (Arrays as arguments cost 60 ns each per call and, between functions, minutes of
 compile time; addresses cost neither.) **Arguments**, of the kernels that are plain functions of arrays, are an int64
 array too: three words for each array, address, elements and columns (`core.kernels.calls` makes them), so that
-`reader` and `writer` take them for tables.
+they can be declared as tables (`core.kernels.tables`).
 
 A **heap** is a context that is one array with what it is about: header, working words and records, all named by their
 place in it.
@@ -123,15 +123,14 @@ _types: dict[int, types.Function] = {}  # of tables and writers that were met, b
 @typeof_impl.register(Table)
 def _table_type(table, _):
     if id(table) not in _types:
-        read = reader(table, 8 * table.dtype.itemsize, table.dtype.kind != "u")
-        _types[id(table)] = _TableType(_function_type(read).templates, table)
+        _types[id(table)] = _TableType(_function_type(_reader(table)).templates, table)
     return _types[id(table)]
 
 
 @typeof_impl.register(Writer)
 def _writer_type(write, _):
     if id(write) not in _types:
-        _types[id(write)] = _function_type(writer(write.table, 8 * write.table.dtype.itemsize))
+        _types[id(write)] = _function_type(_writer(write.table))
     return _types[id(write)]
 
 
@@ -179,62 +178,51 @@ def set_table(typingctx, m, table, address, length):
     return types.void(types.int64, _either(table), types.int64, types.int64), codegen
 
 
-def _element(builder, context, table, index, bits):
-    return _pointer(builder, builder.load(_pointer(builder, context, ir.Constant(_WORD, table), 64)), index, bits)
+def _element(builder, context, table, index):
+    address = builder.load(_pointer(builder, context, ir.Constant(_WORD, int(table)), 64))
+    return _pointer(builder, address, index, 8 * table.dtype.itemsize)
 
 
-def _table_reader(table, bits, signed):
+def _reader(table):
+    """A function ``(m, index)`` that reads an element of a table as int64."""
+    bits, signed, place = 8 * table.dtype.itemsize, table.dtype.kind != "u", int(table)
+
     @intrinsic
     def read(typingctx, m, index):
         def codegen(context, builder, signature, args):
-            return _widened(builder, builder.load(_element(builder, args[0], table, args[1], bits)), bits, signed)
+            return _widened(builder, builder.load(_element(builder, args[0], table, args[1])), bits, signed)
 
         return types.int64(types.int64, types.int64), codegen
 
-    return read
+    @internal
+    def checked(m, index):
+        if not 0 <= index < size(m, place):
+            raise IndexError("kernel read out of bounds")
+        return read(m, index)
+
+    return checked if CHECKED else read
 
 
-def _table_writer(table, bits):
+def _writer(table):
+    """A function ``(m, index, value)`` that writes an element of a table, given as int64."""
+    bits, place = 8 * table.dtype.itemsize, int(table)
+
     @intrinsic
     def write(typingctx, m, index, value):
         def codegen(context, builder, signature, args):
             value = args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits))
-            builder.store(value, _element(builder, args[0], table, args[1], bits))
+            builder.store(value, _element(builder, args[0], table, args[1]))
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, types.int64), codegen
 
-    return write
-
-
-def reader(table: int, bits: int, signed: bool = True) -> Callable[[int, int], int]:
-    """A function ``(m, index)`` that reads an element of a table as int64."""
-    read = _table_reader(table, bits, signed)
-    if not CHECKED:
-        return read
-
-    @internal
-    def checked(m, index):
-        if not 0 <= index < size(m, table):
-            raise IndexError("kernel read out of bounds")
-        return read(m, index)
-
-    return checked
-
-
-def writer(table: int, bits: int = 64) -> Callable[[int, int, int], None]:
-    """A function ``(m, index, value)`` that writes an element of a table, given as int64."""
-    write = _table_writer(table, bits)
-    if not CHECKED:
-        return write
-
     @internal
     def checked(m, index, value):
-        if not 0 <= index < size(m, table):
+        if not 0 <= index < size(m, place):
             raise IndexError("kernel write out of bounds")
         write(m, index, value)
 
-    return checked
+    return checked if CHECKED else write
 
 
 # --- a table that is known only when the kernel runs ---
