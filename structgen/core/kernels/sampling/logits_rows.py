@@ -17,6 +17,7 @@ from structgen.core.kernels.memory import (
 )
 from structgen.core.kernels.sampling.lanes import exp_each, exp_sum, float_at, float_bits, masked_block
 from structgen.core.kernels.sampling.layout import *
+from structgen.core.kernels.tables import ARGUMENT_WORDS
 
 _byte, _set_byte = element_reader(8, signed=False), element_writer(8)
 
