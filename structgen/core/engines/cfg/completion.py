@@ -29,13 +29,13 @@ class CfgCompletions:
         self._words: dict[int, bytes] = {}
         self._of_suffixes: dict[int, bytes] = {}
 
-    def complete(self, machine: CfgMachine, config: int) -> bytes:
-        """A shortest text after which ``config`` may stop.
+    def complete(self, machine: CfgMachine, configs: int) -> bytes:
+        """A shortest text after which ``configs`` may stop.
 
         O(positions of the lexer state + n log n) for n continuations in reach, which are the open brackets.
         """
         rests, best = _Rests(machine, self), (k.FAR, -1, 0)  # bytes, a position, the row after its terminal
-        for row, d in machine.threads(config):
+        for row, d in machine.configurations(configs):
             nearest: dict[int, int] = {}  # the best position of each class; -1: back to the row
             for p in machine.lexer(d)[1]:
                 kind = int(self._automata.classes[p]) if p < self._automata.positions else -1

@@ -79,7 +79,7 @@ class CfgMachine(Heap):
     machine (`CfgGrammar.machine`), and this one goes when its last matcher does.
 
     Attributes:
-        start: the configuration before any text.
+        start: the configurations before any text.
     """
 
     def __init__(
@@ -140,9 +140,9 @@ class CfgMachine(Heap):
         self.heap[k.H_FLAG] = 0
 
     # --- what Python reads of the heap ---
-    def threads(self, config: int) -> list[tuple[int, int]]:
-        """Row and lexer state of each thread of a configuration."""
-        words = self.key(config, k.CONFIG_KEY)
+    def configurations(self, configs: int) -> list[tuple[int, int]]:
+        """Row and lexer state of each configuration."""
+        words = self.key(configs, k.CONFIGS_KEY)
         return [(word >> k.K_BITS, word & k.K_MASK) for word in words]
 
     def key(self, record: int, offset: int) -> list[int]:

@@ -18,9 +18,9 @@ one). An item ``suffix << 28 | k`` waits for a suffix and then returns to contin
   ``goto(row, classes)`` is memoised (GOTO).
 - *Lexer state* (LEX): positions in the automata of the terminals that are being read, and the row's terminal set while
   an ignored terminal may go on. 256 transitions: -1 none, -2 not known yet.
-- *Configuration* (CONFIG): a sorted set of threads ``row << 28 | lexer state``.
+- *Configurations* (CONFIGS): a sorted set of ``row << 28 | lexer state``.
 
-A continuation and a configuration hold the bytes of a shortest text to the end, once that was asked
+A continuation and a set of configurations hold the bytes of a shortest text to the end, once that was asked
 (`structgen.core.kernels.cfg.completion_lengths`).
 
 Markers are items of the empty suffix: ``END_ITEM`` (the text may end) and ``OPEN_ITEM`` (below this the context was cut

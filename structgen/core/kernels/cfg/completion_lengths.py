@@ -117,8 +117,8 @@ def _rest_after(h, r, kind):
 
 
 @internal
-def _thread_rest(h, r, d):
-    """Bytes that a thread needs: the rest of a lexeme, and what its row needs after it."""
+def _config_rest(h, r, d):
+    """Bytes that a configuration needs: the rest of a lexeme, and what its row needs after it."""
     best, last, behind = FAR, -2, FAR
     pseudo = word(h, H_PSEUDO)
     for i in range(1, length(h, d)):
@@ -133,18 +133,18 @@ def _thread_rest(h, r, d):
 
 
 @internal
-def bound_of(h, config):
-    """Bytes of a shortest completion of a configuration; UNMEASURED as long as the tables of lengths are missing."""
-    known = word(h, config + CONFIG_REST)
+def bound_of(h, configs):
+    """Bytes of a shortest completion of configurations; UNMEASURED as long as the tables of lengths are missing."""
+    known = word(h, configs + CONFIGS_REST)
     if known != 0:
         return known - 1
     if address(h, to_go_from) == 0:
         return UNMEASURED
     best = FAR
-    for i in range(length(h, config)):
-        thread = word(h, config + CONFIG_KEY + i)
-        best = min(best, _thread_rest(h, thread >> K_BITS, thread & K_MASK))
+    for i in range(length(h, configs)):
+        config = word(h, configs + CONFIGS_KEY + i)
+        best = min(best, _config_rest(h, config >> K_BITS, config & K_MASK))
     if lacks_room(h):
         return RETRY
-    set_word(h, config + CONFIG_REST, best + 1)
+    set_word(h, configs + CONFIGS_REST, best + 1)
     return best

@@ -1,4 +1,4 @@
-"""Entries of the mask heap: the tokens of a thread beyond its lexer state's row of bits."""
+"""Entries of the mask heap: the tokens of a configuration beyond its lexer state's row of bits."""
 
 from structgen.core.kernels.bits import set_bit
 from structgen.core.kernels.cfg.buffers import allocate_mask, pair, row_address
@@ -42,7 +42,7 @@ def _store_entry(h, parent, b, e):
 
 @internal
 def _first_entry(h, r, d):
-    """Tokens allowed in a thread beyond the row of bits of its lexer state; -1 if too many are uncertain."""
+    """Tokens allowed in a configuration beyond the row of bits of its lexer state; -1 if too many are uncertain."""
     split = split_of(h, d)
     b, e = word(h, H_BTOP), word(h, H_ETOP)
     if lacks_room(h):
@@ -65,7 +65,7 @@ def _first_entry(h, r, d):
 
 @internal
 def _refined(h, known, r, d):
-    """The entry of a thread, given that of the same thread with less context (0: none).
+    """The entry of a configuration, given that of the same configuration with less context (0: none).
 
     What is known for certain there holds here too; its uncertain tokens are walked again.
     """
@@ -89,7 +89,7 @@ def _refined(h, known, r, d):
 
 @internal
 def entry_of(h, r, d):
-    """The entry of the mask heap with the tokens allowed in a thread beyond its lexer state's row of bits."""
+    """The entry of the mask heap with the tokens allowed in a configuration beyond its lexer state's row of bits."""
     memo = pair(h, MEMO, r, d, 2)
     if not lacks_room(h) and word(h, memo + MEMO_EPOCH) == word(h, H_EPOCH):
         return word(h, memo + MEMO_VALUE)

@@ -19,34 +19,34 @@ H_ATOP, H_BTOP, H_CTOP, H_ETOP = H_A + TOP, H_B + TOP, H_C + TOP, H_E + TOP
     H_NODES, H_WIDTH, H_EOSES,
 ) = _HEADER.numbers(17)  # fmt: skip
 HEADER = _HEADER.size
-MOVES = 1 << 13  # slots of (configuration, token, configuration after), the latest that were asked for
+MOVES = 1 << 13  # slots of (configurations, token, configurations after), the latest that were asked for
 SINK_WORDS = 256
 
 # --- kinds of records and their payloads, which stand at record + 2 -------------
-ROW, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIG, INCOMING = range(1, 10)
+ROW, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIGS, INCOMING = range(1, 10)
 ROW_BUILT, ROW_LEX, ROW_OPEN, ROW_SCAN, ROW_SCANS, ROW_CUT, ROW_BARE, ROW_KEY = range(2, 10)
 CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_REST, CONT_KEY = range(2, 7)
 GROUP_MEMBERS, GROUP_KEY = 2, 3
 LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_LOOPS, LEX_TABLE = range(2, 11)
 LEX_KEY = LEX_TABLE + 128
 CLASSES_KEY, GOTO_VALUE, GOTO_KEY, MEMO_EPOCH, MEMO_VALUE, MEMO_KEY = 2, 2, 3, 2, 3, 4
-CONFIG_EPOCH, CONFIG_MASK, CONFIG_REST, CONFIG_KEY, INCOMING_VALUE = 2, 3, 4, 5, 2
+CONFIGS_EPOCH, CONFIGS_MASK, CONFIGS_REST, CONFIGS_KEY, INCOMING_VALUE = 2, 3, 4, 5, 2
 
 # --- what lies in the mask heap --------------------------
 SPLIT_BITS, SPLIT_REST, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
 UNIT_BITS, UNIT_TRIE, UNIT_NODES, UNIT_SIZE = 0, 1, 2, 3
-WHOLE = -1  # at the place of a configuration's mask: it lies as one row where the next word says
+WHOLE = -1  # at the place of the mask of configurations: it lies as one row where the next word says
 KEPT_AFTER = 6  # uses of a mask after which one row is made of its parts
 ENTRY_PARENT, ENTRY_IDS, ENTRY_COUNT, ENTRY_TRIE, ENTRY_NODES, ENTRY_BITS, ENTRY_SIZE = 0, 1, 2, 3, 4, 5, 6
 
-# --- items, threads, nodes of tries ---
+# --- items, configurations, nodes of tries ---
 K_BITS = 28
 K_MASK = (1 << K_BITS) - 1
 ITEM_MASK = (1 << 48) - 1
 LOCAL = 1 << 27  # in a group's key, a reference to the member of nonterminal (k & ~LOCAL)
 END_ITEM, OPEN_ITEM = 0, 1
 DEFERRED = 1 << 56
-THREAD_MASK = DEFERRED - 1
+CONFIG_MASK = DEFERRED - 1
 DEPTH_MASK, SIZE_MASK = (1 << 11) - 1, (1 << 24) - 1
 WIDE_NODES, UNCERTAIN_NODES = 1500, 1000
 NON_ASCII, INVALID, KNOWN = 60, 61, 1 << 62  # of kinds of bytes

@@ -7,7 +7,7 @@ HEADER = Header(FIRST_PLACE)
 
 # the mask heap
 mask_at, set_mask_at = HEADER.writable(INT64)
-# of walks: threads after each byte of the path, how many, ...
+# of walks: configurations after each byte of the path, how many, ...
 level_at, set_level_at = HEADER.writable(INT64)
 count_at, set_count_at = HEADER.writable(INT64)
 deferred_at, set_deferred_at = HEADER.writable(INT64)

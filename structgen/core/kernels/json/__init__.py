@@ -4,8 +4,8 @@ The layout stands in ``layout``, which `core.engines.json.tables` writes by, and
 it through ``machine``. Nothing here checks its arguments; `structgen.core.engines.json.matcher` and ``masks`` there do.
 
 **Configuration** ``(q, a, b, f)``, four int64: lexical state, two registers, innermost open frame (-1: none). A
-matcher holds a set of configurations ("threads"): a value with several alternatives splits at its first byte, and each
-thread is sound and live by itself, so that the set's mask is the union of its members' masks.
+matcher holds a set of configurations: a value with several alternatives splits at its first byte. Each is sound and
+live by itself, so that the set's mask is the union of its members' masks.
 
 ==============  ==============================  ===========================  =====================================
 q               a                               b                            expects

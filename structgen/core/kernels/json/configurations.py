@@ -53,7 +53,7 @@ def _same_frames(m, one, two):
 
 
 @internal
-def _add_thread(m, count):
+def _add_configuration(m, count):
     """Add the configuration in ``regs`` to the first ``count`` of ``result``. The new count; -1: no room."""
     for t in range(count):
         if (
@@ -81,7 +81,7 @@ def advance(m, count, start, end):
     found, dropped = 0, 0
     for t in range(count):
         for i in range(4):
-            set_stack(m, i, thread(m, 4 * t + i))
+            set_stack(m, i, configuration(m, 4 * t + i))
         set_stack(m, 4, start)
         set_stack(m, 5, 0)
         depth = 1
@@ -109,7 +109,7 @@ def advance(m, count, start, end):
                 alt = 0
                 place += 1
             if status == ALIVE:
-                added = _add_thread(m, found)
+                added = _add_configuration(m, found)
                 if added < 0:
                     dropped += 1
                 else:

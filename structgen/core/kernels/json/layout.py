@@ -29,8 +29,8 @@ SOME_BEYOND = -4  # SOME of `structgen.core.kernels.tokens.layout`
 ) = range(12)  # fmt: skip
 # --- a state in the trail: place of the one before, number of steps, top of the arena, length of the text, whether the
 # end of sequence was accepted, configurations (each q, a, b, frame) ---
-STATE_BEFORE, STATE_STEPS, STATE_TOP, STATE_LENGTH, STATE_ENDED, STATE_COUNT, STATE_THREADS = range(7)
-MAX_THREADS = 1 << 14  # configurations at most; one more costs a look at each of the others at every step
+STATE_BEFORE, STATE_STEPS, STATE_TOP, STATE_LENGTH, STATE_ENDED, STATE_COUNT, STATE_CONFIGURATIONS = range(7)
+MAX_CONFIGURATIONS = 1 << 14  # configurations at most; one more costs a look at each of the others at every step
 
 # --- frames ---
 F_HEAD, F_PARENT, F_DEPTH, F_BELOW, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4, 5

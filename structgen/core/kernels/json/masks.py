@@ -12,12 +12,12 @@ from structgen.core.kernels.json.limits import FULL_WALK, cut, cut_key
 from structgen.core.kernels.json.mask_cache import keep, recall
 from structgen.core.kernels.json.plans import among_distinct, endless_here, key_plan, may_repeat, string_plan
 from structgen.core.kernels.json.registers import (
+    load_configuration,
     restore_cross,
     restore_start,
     save_cross,
     save_start,
     set_string,
-    thread_to_regs,
 )
 from structgen.core.kernels.json.strings import replay
 from structgen.core.kernels.json.tables import *
@@ -106,7 +106,7 @@ def _structure_rows(m, distinct, out):
 
 
 @internal
-def _fill_thread(m, out):
+def _fill_configuration(m, out):
     """Or the mask of the configuration in ``regs`` into ``out``, which may be all zero before."""
     save_start(m, 0)
     mode = reg(m, Q) & ~15 if reg(m, Q) >= STRING else 0
@@ -250,11 +250,11 @@ def _fill_remainders(m, out, mode, length, least, most, frame, hashed):
 
 @internal
 def accepting(m, count):
-    """Whether the text may stop after one of the ``count`` configurations in ``threads``."""
+    """Whether the text may stop after one of the ``count`` configurations before a step."""
     for t in range(count):
-        if thread(m, 4 * t + 3) < 0:
-            q = thread(m, 4 * t)
-            if q == AFTER or (q == NUMBER and flags(m, thread(m, 4 * t + 2)) & ACCEPTING):
+        if configuration(m, 4 * t + 3) < 0:
+            q = configuration(m, 4 * t)
+            if q == AFTER or (q == NUMBER and flags(m, configuration(m, 4 * t + 2)) & ACCEPTING):
                 return True
     return False
 
@@ -271,19 +271,19 @@ def fill(m, count, out, first):
     set_reg(m, JOINED, 0)
     for t in range(first, count):
         row = out if t == 0 else other
-        thread_to_regs(m, t)
+        load_configuration(m, t)
         if recall(m, out, t > 0):
             continue
         set_reg(m, TOP, 0)
         set_reg(m, FRESH, 1)
         set_reg(m, KNOWN, out if t > 0 and reg(m, ASKED) else 0)  # a mask that is kept is made whole
         set_reg(m, UNRIVALLED, unrivalled(m) if grammar(m, H_UNIQUE) else 0)
-        status = _fill_thread(m, row)
+        status = _fill_configuration(m, row)
         if status >= MISS:
             set_reg(m, RESUME, t)
             return status
         ready(m, row)
-        thread_to_regs(m, t)
+        load_configuration(m, t)
         keep(m, row)
         if t > 0:
             or_words(other, out, width)
@@ -303,7 +303,7 @@ def next_bytes(m, count, out):
             alt = 0
             while True:
                 set_reg(m, POSITION, reg(m, WRITTEN))
-                thread_to_regs(m, t)
+                load_configuration(m, t)
                 set_reg(m, TOP, 0)
                 status = step(m, byte, alt)
                 if status >= MISS:

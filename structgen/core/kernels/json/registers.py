@@ -58,7 +58,7 @@ def push(m, index, q, a, b, f):
 
 
 @internal
-def thread_to_regs(m, t):
+def load_configuration(m, t):
     """A configuration of the set into the registers."""
     for i in range(4):
-        set_reg(m, i, thread(m, 4 * t + i))
+        set_reg(m, i, configuration(m, 4 * t + i))

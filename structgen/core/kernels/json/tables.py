@@ -45,7 +45,7 @@ token_byte = CONTEXT.table(UINT8)
 class_of = CONTEXT.table(INT32)
 
 loop = CONTEXT.table(INT32)  # of the pool
-thread = CONTEXT.table(INT64)  # configurations of the matcher before a step
+configuration = CONTEXT.table(INT64)  # configurations of the matcher before a step
 result, set_result = CONTEXT.writable(INT64)
 data = CONTEXT.table(UINT8)  # bytes that are read: the vocabulary's tokens, or a text
 spare = CONTEXT.table(INT32)  # a bitmask row

@@ -90,7 +90,7 @@ def test_rows_are_flat_or_linear(name: str) -> None:
     before = rows(grammar)
     assert matcher.accept_bytes(400 * unit)
     assert rows(grammar) - before <= bound
-    assert len(matcher._machine.key(matcher._state, k.CONFIG_KEY)) <= 3
+    assert len(matcher._machine.key(matcher._state, k.CONFIGS_KEY)) <= 3
     assert matcher.accept_bytes(matcher.shortest_completion()) and matcher.is_accepting()
 
 

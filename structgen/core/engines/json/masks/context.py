@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from structgen.core.engines.json.masks.bitmask_rows import MaskRows
     from structgen.core.engines.json.tables.arrays import JsonTables
 
-FIRST_THREADS = 256  # room for configurations; there are at most `layout.MAX_THREADS`
+FIRST_CONFIGURATIONS = 256  # room for configurations; there are at most `layout.MAX_CONFIGURATIONS`
 SCRATCH_WORDS = 2048
 PROBE_WORDS = 8 * 200  # a level of a search for a new item each 8
 NESTING_WORDS = 4 * 64
@@ -40,7 +40,7 @@ class KernelContext:
         self.fields = array("q", bytes(8 * c.CONTEXT.size))
         self.address = self.fields.buffer_info()[0]
         self.registers = array("q", bytes(8 * layout.REGISTERS))
-        self.result = array("q", bytes(32 * FIRST_THREADS))
+        self.result = array("q", bytes(32 * FIRST_CONFIGURATIONS))
         self._set_words(c.reg, self.registers)
         self._set_words(c.result, self.result)
         self._set_words(c.start, array("q", bytes(40)))
