@@ -74,8 +74,8 @@ class CfgMachine(Heap):
 
     While the kernel lacks room (a flag is up) it changes nothing, until room was made.
 
-    Two heaps grow on demand. The one of masks is emptied when it would outgrow ``mask_bytes``. The one of rows holds
-    the states of matchers, so it is never emptied: once it is larger than ``row_bytes``, new matchers get a new
+    Two heaps grow on demand. The one of masks is emptied when it would outgrow ``mask_bytes``. The one of records holds
+    the states of matchers, so it is never emptied: once it is larger than ``state_bytes``, new matchers get a new
     machine (`CfgGrammar.machine`), and this one goes when its last matcher does.
 
     Attributes:
@@ -83,7 +83,7 @@ class CfgMachine(Heap):
     """
 
     def __init__(
-        self, tables: CfgTables, automata: CfgAutomata, lexicon: CfgLexicon, mask_bytes: int, row_bytes: int
+        self, tables: CfgTables, automata: CfgAutomata, lexicon: CfgLexicon, mask_bytes: int, state_bytes: int
     ) -> None:
         super().__init__(k.run, k.REHASH, k.HEADER, k.SINK_WORDS, FIRST_HEAP, FIRST_HASH)
         self.tables = tables
@@ -91,7 +91,7 @@ class CfgMachine(Heap):
         self.lexicon = lexicon
         self.width = lexicon.width
         self.evictions = 0
-        self._mask_bytes, self.row_bytes = mask_bytes, row_bytes
+        self._mask_bytes, self.state_bytes = mask_bytes, state_bytes
         self.heap[k.HEADER + k.LEX_TABLE : k.HEADER + k.LEX_KEY] = -1
         self._masks = np.empty(min(FIRST_MASKS, max(mask_bytes // 8, 1)), np.int64)
         self._place_masks(1, 1)
@@ -105,14 +105,14 @@ class CfgMachine(Heap):
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes in use: rows, masks, moves and working memory."""
+        """Bytes in use: records, masks, moves and working memory."""
         grown = sum(self._arrays[place].nbytes - 8 * FIRST_SCRATCH for place in BUFFERS)  # the first is hardly touched
         return int(8 * (self.heap[k.H_TOP] + self.heap[k.H_MTOP]) + self._hash.nbytes + grown) + 8 * 3 * k.MOVES
 
     @property
     def is_full(self) -> bool:
         """Whether new matchers should have a new machine."""
-        return 8 * int(self.heap[k.H_TOP]) > self.row_bytes
+        return 8 * int(self.heap[k.H_TOP]) > self.state_bytes
 
     def provide(self, result: int) -> None:
         """Give the kernel the room that it asked for with RETRY; all its results so far stay valid.
@@ -141,7 +141,7 @@ class CfgMachine(Heap):
 
     # --- what Python reads of the heap ---
     def configurations(self, configs: int) -> list[tuple[int, int]]:
-        """Row and lexer state of each configuration."""
+        """Item set and lexer state of each configuration."""
         words = self.key(configs, k.CONFIGS_KEY)
         return [(word >> k.K_BITS, word & k.K_MASK) for word in words]
 

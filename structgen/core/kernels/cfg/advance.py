@@ -2,7 +2,7 @@
 
 from structgen.core.kernels.cfg.buffers import intern, push, sort_unique
 from structgen.core.kernels.cfg.continuations import push_item
-from structgen.core.kernels.cfg.item_sets import goto, row_of, union
+from structgen.core.kernels.cfg.item_sets import goto, item_set_of, union
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import any_lex, step
 from structgen.core.kernels.cfg.tables import *
@@ -39,7 +39,7 @@ def advance(h, configs, data, count):
     set_count_at(h, 0, n)
     now = 0
     for at in range(count):
-        following, new_row = 1 - now, 0
+        following, new_items = 1 - now, 0
         set_count_at(h, following, 0)
         for j in range(now * width, now * width + count_at(h, now)):
             config = level_at(h, j) & CONFIG_MASK
@@ -49,12 +49,12 @@ def advance(h, configs, data, count):
             add_config(h, following, config >> K_BITS, d)
             classes = word(h, d + LEX_ACCEPTS)
             if classes != 0 and not lacks_room(h):
-                row = goto(h, config >> K_BITS, classes)
-                new_row = row if new_row == 0 else union(h, new_row, row)
+                items = goto(h, config >> K_BITS, classes)
+                new_items = items if new_items == 0 else union(h, new_items, items)
         if lacks_room(h):
             return RETRY
-        if new_row != 0:
-            add_config(h, following, new_row, word(h, new_row + ROW_LEX))
+        if new_items != 0:
+            add_config(h, following, new_items, word(h, new_items + ITEMS_LEX))
         now = following
         if count_at(h, now) == 0:
             return DEAD
@@ -74,18 +74,18 @@ def initial(h, suffix):
     classes = intern(h, CLASSES, every, 0)
     start = word(h, H_CTOP)
     push(h, H_C, -1)
-    any_row = intern(h, ROW, start, ROW_KEY - 2)
-    set_word(h, H_ANY, any_row)
-    set_word(h, any_row + ROW_BUILT, 1)
+    any_items = intern(h, ITEMS, start, ITEMS_KEY - 2)
+    set_word(h, H_ANY, any_items)
+    set_word(h, any_items + ITEMS_BUILT, 1)
     lex = any_lex(h, classes)
     start = word(h, H_CTOP)
     push_item(h, suffix, word(h, H_END))
-    row = row_of(h, start)
+    items = item_set_of(h, start)
     if lacks_room(h):
         return RETRY
-    set_word(h, any_row + ROW_LEX, lex)
+    set_word(h, any_items + ITEMS_LEX, lex)
     set_count_at(h, 0, 0)
-    add_config(h, 0, row, word(h, row + ROW_LEX))
+    add_config(h, 0, items, word(h, items + ITEMS_LEX))
     return _config_of(h, 0)
 
 
@@ -94,20 +94,20 @@ def after_terminal(h, configs, t):
     """The configurations after terminal ``t``, one of no text of its own, was read; DEAD if it cannot stand here."""
     start = word(h, H_CTOP)
     push(h, H_C, t)
-    single, row = intern(h, CLASSES, start, 0), 0
+    single, items = intern(h, CLASSES, start, 0), 0
     for i in range(length(h, configs)):
         config = word(h, configs + CONFIGS_KEY + i)
         r, d = config >> K_BITS, config & K_MASK
         for j in range(1, length(h, d)):
             if class_of(h, word(h, d + LEX_KEY + j)) == t and not lacks_room(h):
                 following = goto(h, r, single)
-                row = following if row == 0 else union(h, row, following)
+                items = following if items == 0 else union(h, items, following)
     if lacks_room(h):
         return RETRY
-    if row == 0:
+    if items == 0:
         return DEAD
     set_count_at(h, 0, 0)
-    add_config(h, 0, row, word(h, row + ROW_LEX))
+    add_config(h, 0, items, word(h, items + ITEMS_LEX))
     return _config_of(h, 0)
 
 

@@ -98,18 +98,18 @@ def _item_rest(h, item):
 
 
 @internal
-def _row_rest(h, r):
-    """Bytes that a row needs."""
+def _items_rest(h, r):
+    """Bytes that an item set needs."""
     best = FAR
     for i in range(length(h, r)):
-        best = min(best, _item_rest(h, word(h, r + ROW_KEY + i)))
+        best = min(best, _item_rest(h, word(h, r + ITEMS_KEY + i)))
     return best
 
 
 @internal
 def _rest_after(h, r, kind):
-    """Bytes that the row after a terminal of one class needs."""
-    best, i, end = FAR, first_scan(h, r, kind), word(h, r + ROW_SCAN) + word(h, r + ROW_SCANS)
+    """Bytes that the item set after a terminal of one class needs."""
+    best, i, end = FAR, first_scan(h, r, kind), word(h, r + ITEMS_SCAN) + word(h, r + ITEMS_SCANS)
     while i < end and word(h, i) >> 48 == kind:
         best = min(best, _item_rest(h, word(h, i) & ITEM_MASK))
         i += 1
@@ -118,15 +118,17 @@ def _rest_after(h, r, kind):
 
 @internal
 def _config_rest(h, r, d):
-    """Bytes that a configuration needs: the rest of a lexeme, and what its row needs after it."""
+    """Bytes that a configuration needs: the rest of a lexeme, and what its item set needs after it."""
     best, last, behind = FAR, -2, FAR
     pseudo = word(h, H_PSEUDO)
     for i in range(1, length(h, d)):
         p = word(h, d + LEX_KEY + i)
         kind = class_of(h, p)
-        kind = -1 if kind >= pseudo else kind  # of no text of its own: the row is where it was, as behind ignored text
+        kind = (
+            -1 if kind >= pseudo else kind
+        )  # of no text of its own: back to the item set, as after ignored text
         if kind != last:
-            behind = _row_rest(h, r) if kind < 0 else _rest_after(h, r, kind)
+            behind = _items_rest(h, r) if kind < 0 else _rest_after(h, r, kind)
             last = kind
         best = min(best, to_go_from(h, p) + behind)
     return best

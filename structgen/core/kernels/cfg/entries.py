@@ -2,7 +2,7 @@
 
 from structgen.core.kernels.bits import set_bit
 from structgen.core.kernels.cfg.buffers import allocate_mask, pair, row_address
-from structgen.core.kernels.cfg.context_truncation import cut_row
+from structgen.core.kernels.cfg.context_truncation import cut_item_set
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer_splits import split_of
 from structgen.core.kernels.cfg.tables import *
@@ -93,7 +93,7 @@ def entry_of(h, r, d):
     memo = pair(h, MEMO, r, d, 2)
     if not lacks_room(h) and word(h, memo + MEMO_EPOCH) == word(h, H_EPOCH):
         return word(h, memo + MEMO_VALUE)
-    cut = cut_row(h, r, ROW_BARE)
+    cut = cut_item_set(h, r, ITEMS_BARE)
     if lacks_room(h):
         return 0
     split_of(h, d)  # its own walks have no limit
@@ -101,7 +101,7 @@ def entry_of(h, r, d):
     known = _refined(h, 0, cut, d)
     set_word(h, H_LIMIT, 0)
     if known <= 0 or mask_at(h, known + ENTRY_NODES) > 0:
-        cut = cut_row(h, r, ROW_CUT) if not lacks_room(h) else r
+        cut = cut_item_set(h, r, ITEMS_CUT) if not lacks_room(h) else r
         if not lacks_room(h):
             known = _refined(h, max(known, 0), cut, d)
     return _refined(h, known, r, d) if not lacks_room(h) else 0

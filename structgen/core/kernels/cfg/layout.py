@@ -12,7 +12,7 @@ CAPACITY, TOP = 1, 2  # of a buffer, behind its place
 H_ATOP, H_BTOP, H_CTOP, H_ETOP = H_A + TOP, H_B + TOP, H_C + TOP, H_E + TOP
 # --- numbers ---
 (
-    H_END, H_OPEN, H_ANY,  # continuations of the two markers; the row that any terminal follows
+    H_END, H_OPEN, H_ANY,  # continuations of the two markers; the item set that any terminal follows
     H_MTOP, H_EPOCH,  # the mask heap's first free word, and how often it was emptied
     H_WIDTH_OF_LEVEL, H_BUILT, H_WALKED, H_LIMIT, H_DEPTH,  # of walks
     H_COMPONENTS, H_TERMINALS, H_PSEUDO, H_IGNOREDS,
@@ -23,8 +23,8 @@ MOVES = 1 << 13  # slots of (configurations, token, configurations after), the l
 SINK_WORDS = 256
 
 # --- kinds of records and their payloads, which stand at record + 2 -------------
-ROW, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIGS, INCOMING = range(1, 10)
-ROW_BUILT, ROW_LEX, ROW_OPEN, ROW_SCAN, ROW_SCANS, ROW_CUT, ROW_BARE, ROW_KEY = range(2, 10)
+ITEMS, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIGS, INCOMING = range(1, 10)
+ITEMS_BUILT, ITEMS_LEX, ITEMS_OPEN, ITEMS_SCAN, ITEMS_SCANS, ITEMS_CUT, ITEMS_BARE, ITEMS_KEY = range(2, 10)
 CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_REST, CONT_KEY = range(2, 7)
 GROUP_MEMBERS, GROUP_KEY = 2, 3
 LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_LOOPS, LEX_TABLE = range(2, 11)
@@ -62,5 +62,5 @@ UNMEASURED = -2  # the tables of lengths are not there yet
 
 # --- operations of the entry, besides those of every heap ---
 (
-    INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW, BOUND, KIND_OF,
+    INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ITEMS, KINDS_BELOW, BOUND, KIND_OF,
 ) = range(FIRST_OPERATION, FIRST_OPERATION + 8)  # fmt: skip

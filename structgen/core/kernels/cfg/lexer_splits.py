@@ -108,7 +108,7 @@ def _push_units(h, d):
 @internal
 def _any_upto(h, known, depth):
     """After each byte of the path up to ``depth``: the state of any terminals that follow one that ended on it."""
-    first = word(h, word(h, H_ANY) + ROW_LEX)
+    first = word(h, word(h, H_ANY) + ITEMS_LEX)
     for level in range(known + 1, depth + 1):
         d = near_at(h, level - 1)
         if d >= 0:

@@ -13,7 +13,7 @@ from structgen.core.kernels.memory import clear_words, copy_words, or_words
 
 @internal
 def _emit(h, out, bits, entry, fresh):
-    """Or the mask of a configuration into the row at ``out`` (write it, if ``fresh``); about how many words that takes."""
+    """Or a configuration's mask into the row at ``out`` (write it, if ``fresh``); about how many words that takes."""
     width = word(h, H_WIDTH)
     work = width
     if bits >= 0:

@@ -44,8 +44,8 @@ def _carry(h, level, last, r, d):
 
 @internal
 def _spawn(h, last):
-    """Follow terminals that end on the path until a configuration with a context survives ``last``; whether one does."""
-    width, any_row = word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
+    """Follow terminals that end on the path until a configuration with a context survives; whether one does."""
+    width, any_items = word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
     for level in range(last + 1):
         j = 0
         while deferred_at(h, level) > 0 and j < count_at(h, level):
@@ -57,9 +57,9 @@ def _spawn(h, last):
                 following = goto(h, config >> K_BITS, word(h, (config & K_MASK) + LEX_ACCEPTS))
                 if lacks_room(h):
                     return False
-                alive = _carry(h, level, last, following, word(h, following + ROW_LEX))
-                if word(h, following + ROW_OPEN):
-                    _carry(h, level, last, any_row, word(h, any_row + ROW_LEX))
+                alive = _carry(h, level, last, following, word(h, following + ITEMS_LEX))
+                if word(h, following + ITEMS_OPEN):
+                    _carry(h, level, last, any_items, word(h, any_items + ITEMS_LEX))
                 if alive:
                     return True
             j += 1
@@ -69,7 +69,7 @@ def _spawn(h, last):
 @internal
 def _follow(h, depth, byte):
     """Advance the configurations at a depth by a byte: 2 some context lives, 1 only cut contexts do, 0 none."""
-    any_row = word(h, H_ANY)
+    any_items = word(h, H_ANY)
     first = depth * word(h, H_WIDTH_OF_LEVEL)
     set_count_at(h, depth + 1, 0)
     set_deferred_at(h, depth + 1, 0)
@@ -79,7 +79,7 @@ def _follow(h, depth, byte):
         d = step(h, config & K_MASK, byte)
         if d >= 0:
             add_config(h, depth + 1, config >> K_BITS, d)
-            found |= config >> K_BITS != any_row
+            found |= config >> K_BITS != any_items
     if found or _spawn(h, depth):
         return 2
     return 1 if count_at(h, depth + 1) > 0 else 0
@@ -139,7 +139,7 @@ def _walk_nodes(h, table, i, end):
 
     Most nodes are below others with one configuration and no terminal that has ended: one step of the lexer.
     """
-    whole, width, any_row = table == H_TRIE, word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
+    whole, width, any_items = table == H_TRIE, word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
     walked = 0
     single = 0 if count_at(h, 0) == 1 else -1  # up to this depth there is one configuration, and no terminal has ended
     while i < end and not lacks_room(h) and word(h, H_LIMIT) >= 0:
@@ -148,7 +148,7 @@ def _walk_nodes(h, table, i, end):
         walked += 1
         single = min(single, depth)
         config = level_at(h, depth * width)
-        alone = single == depth and config >> K_BITS != any_row
+        alone = single == depth and config >> K_BITS != any_items
         d = step(h, config & K_MASK, byte) if alone else 0
         if d < 0:
             i += size

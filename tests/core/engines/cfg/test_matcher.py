@@ -40,7 +40,7 @@ def grammar_of(
 def rows(grammar: CfgGrammar) -> int:
     """Rows that the machine has made."""
     heap, table = grammar.machine().heap, grammar.machine()._hash
-    return sum(int(heap[r + 1]) >> 40 == k.ROW for r in table.tolist() if r)
+    return sum(int(heap[r + 1]) >> 40 == k.ITEMS for r in table.tolist() if r)
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
