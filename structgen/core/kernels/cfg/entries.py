@@ -55,7 +55,7 @@ def _first_entry(h, r, d):
         set_word(h, H_BUILT, 0)
         walk_part(h, first, last, r, mask_at(h, split + SPLIT_UNITS + 2 * i))
     set_word(h, H_BUILT, 0)
-    walk_all(h, r, mask_at(h, split + SPLIT_REST))
+    walk_all(h, r, mask_at(h, split + SPLIT_REMAINING))
     if word(h, H_LIMIT) < 0:
         set_word(h, H_BTOP, b)
         set_word(h, H_ETOP, e)

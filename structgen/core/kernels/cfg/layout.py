@@ -7,7 +7,7 @@ _HEADER = _t.HEADER
 
 # --- tables that functions get as arguments, as numbers ---
 H_A, H_B, H_C, H_E, H_MASKS = map(int, (_t.a_at, _t.b_at, _t.c_at, _t.e_at, _t.mask_at))
-H_TRIE, H_RESIDUES, H_RESTS = map(int, (_t.trie_at, _t.residue_at, _t.rest_at))
+H_TRIE, H_RESIDUES, H_REMAINDERS = map(int, (_t.trie_at, _t.residue_at, _t.remainder_at))
 CAPACITY, TOP = 1, 2  # of a buffer, behind its place
 H_ATOP, H_BTOP, H_CTOP, H_ETOP = H_A + TOP, H_B + TOP, H_C + TOP, H_E + TOP
 # --- numbers ---
@@ -25,15 +25,15 @@ SINK_WORDS = 256
 # --- kinds of records and their payloads, which stand at record + 2 -------------
 ITEMS, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIGS, INCOMING = range(1, 10)
 ITEMS_BUILT, ITEMS_LEX, ITEMS_OPEN, ITEMS_SCAN, ITEMS_SCANS, ITEMS_CUT, ITEMS_BARE, ITEMS_KEY = range(2, 10)
-CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_REST, CONT_KEY = range(2, 7)
+CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_REMAINING, CONT_KEY = range(2, 7)
 GROUP_MEMBERS, GROUP_KEY = 2, 3
 LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_LOOPS, LEX_TABLE = range(2, 11)
 LEX_KEY = LEX_TABLE + 128
 CLASSES_KEY, GOTO_VALUE, GOTO_KEY, MEMO_EPOCH, MEMO_VALUE, MEMO_KEY = 2, 2, 3, 2, 3, 4
-CONFIGS_EPOCH, CONFIGS_MASK, CONFIGS_REST, CONFIGS_KEY, INCOMING_VALUE = 2, 3, 4, 5, 2
+CONFIGS_EPOCH, CONFIGS_MASK, CONFIGS_REMAINING, CONFIGS_KEY, INCOMING_VALUE = 2, 3, 4, 5, 2
 
 # --- what lies in the mask heap --------------------------
-SPLIT_BITS, SPLIT_REST, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
+SPLIT_BITS, SPLIT_REMAINING, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
 UNIT_BITS, UNIT_TRIE, UNIT_NODES, UNIT_SIZE = 0, 1, 2, 3
 WHOLE = -1  # at the place of the mask of configurations: it lies as one row where the next word says
 KEPT_AFTER = 6  # uses of a mask after which one row is made of its parts

@@ -1,4 +1,4 @@
-"""Lexer states split: wide units, whose tokens are a row of bits each, and a narrow rest."""
+"""Lexer states split: wide units, whose tokens are a row of bits each, and a narrow remainder."""
 
 from structgen.core.kernels.bits import set_bit, set_bits
 from structgen.core.kernels.cfg.automata import lasts, next_position, stays
@@ -75,10 +75,10 @@ def _push_ignored(h, d):
 
 @internal
 def _push_units(h, d):
-    """Split a lexer state: wide units of it to buffer A; returns the narrow rest."""
-    classes, rest = word(h, d + LEX_KEY), 0
+    """Split a lexer state: wide units of it to buffer A; returns the narrow remainder."""
+    classes, remaining = word(h, d + LEX_KEY), 0
     if classes != 0:
-        rest = word(h, H_CTOP)
+        remaining = word(h, H_CTOP)
         for i in range(length(h, classes)):
             t = word(h, classes + CLASSES_KEY + i)
             if _is_wide_class(h, t):
@@ -90,9 +90,9 @@ def _push_units(h, d):
                 push(h, H_A, lex_of(h, start))
             else:
                 push(h, H_C, t)
-        rest = intern(h, CLASSES, rest, 0)
+        remaining = intern(h, CLASSES, remaining, 0)
     first = word(h, H_CTOP)
-    push(h, H_C, rest)
+    push(h, H_C, remaining)
     for i in range(1, length(h, d)):
         p = word(h, d + LEX_KEY + i)
         if class_of(h, p) >= 0 and _is_wide(h, p):
@@ -133,8 +133,8 @@ def _start_unit(h, d, bits):
         if slice_kinds(h, number) & ~kinds == 0:
             within(number * width, width, table_size(h, slice_row))
             copy_words(address(h, slice_row) + 4 * number * width, bits, width)
-            if same and slice_kinds(h, number) & ~back == 0 and rest_end(h, number) < rest_end(h, number + 1):
-                return H_RESTS, rest_end(h, number), rest_end(h, number + 1)
+            if same and slice_kinds(h, number) & ~back == 0 and remainder_end(h, number) < remainder_end(h, number + 1):
+                return H_REMAINDERS, remainder_end(h, number), remainder_end(h, number + 1)
             return H_RESIDUES, slice_end(h, number), slice_end(h, number + 1)
     clear_words(bits, width)
     return H_TRIE, 0, word(h, H_NODES)
@@ -225,11 +225,11 @@ def _unit_of(h, d):
 
 @internal
 def split_of(h, d):
-    """The wide units of a lexer state with their joint row of bits, and its narrow rest; in the mask heap."""
+    """The wide units of a lexer state with their joint row of bits, and its narrow remainder; in the mask heap."""
     if word(h, d + LEX_EPOCH) == word(h, H_EPOCH):
         return word(h, d + LEX_SPLIT)
     a = word(h, H_ATOP)
-    rest = _push_units(h, d)
+    remaining = _push_units(h, d)
     count, width = word(h, H_ATOP) - a, word(h, H_WIDTH)
     place = allocate_mask(h, SPLIT_UNITS + 2 * count)
     bits = -1
@@ -253,7 +253,7 @@ def split_of(h, d):
     set_word(h, H_ATOP, a)
     if not lacks_room(h):
         set_mask_at(h, place + SPLIT_BITS, bits)
-        set_mask_at(h, place + SPLIT_REST, rest)
+        set_mask_at(h, place + SPLIT_REMAINING, remaining)
         set_mask_at(h, place + SPLIT_COUNT, count)
         set_word(h, d + LEX_SPLIT, place)
         set_word(h, d + LEX_EPOCH, word(h, H_EPOCH))

@@ -114,7 +114,7 @@ def make_group(h, scc, lo, hi):
         set_word(h, k + CONT_CUT, 0)
         set_word(h, k + CONT_GROUP, g)
         set_word(h, k + CONT_MEMBER, y)
-        set_word(h, k + CONT_REST, 0)
+        set_word(h, k + CONT_REMAINING, 0)
         k += CONT_KEY + n
         j += 1
     set_word(h, g + GROUP_MEMBERS, place)

@@ -58,8 +58,8 @@ slice_end = HEADER.table(INT64)
 slice_row = HEADER.table(INT32)
 residue_at = HEADER.table(INT64)
 # ends of and tries of remainders; tokens with the same ones, as groups
-rest_end = HEADER.table(INT64)
-rest_at = HEADER.table(INT64)
+remainder_end = HEADER.table(INT64)
+remainder_at = HEADER.table(INT64)
 group_from = HEADER.table(INT32)
 group_at = HEADER.table(INT32)
 # bytes of a shortest word: of a suffix, from a position on; not there until BOUND asks

@@ -105,8 +105,8 @@ def _array_live(m, record):
         node = grammar(m, grammar(m, record + A_PREFIX) + index)
         if node < 0 or live(m, node) == 0:
             return False
-    rest = grammar(m, record + A_REST)
-    return least <= prefixes or (rest >= 0 and live(m, rest) != 0)
+    items = grammar(m, record + A_ITEMS)
+    return least <= prefixes or (items >= 0 and live(m, items) != 0)
 
 
 @internal

@@ -16,7 +16,7 @@ OBJECT_FIRST                                    whitespace run               a k
 KEY_NEXT                                        whitespace run               a key
 COLON           node of the member              whitespace run               ``:``
 ARRAY_FIRST                                     whitespace run               a value or ``]``
-LITERAL         0 null, 1 true, 2 false         bytes read                   the rest of the literal
+LITERAL         0 null, 1 true, 2 false         bytes read                   what remains of it
 NUMBER                                          pool state                   more of the number, or what may follow
 PAD             node | target q << 40           spaces to come               spaces (indentation)
 NEWLINE         node | target q << 40           spaces after it              a newline (indentation)

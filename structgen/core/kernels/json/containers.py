@@ -45,4 +45,4 @@ def item_node(m, record, index, choice):
         return -1
     if index < grammar(m, record + A_PREFIXES):
         return grammar(m, grammar(m, record + A_PREFIX) + index)
-    return grammar(m, record + A_REST)
+    return grammar(m, record + A_ITEMS)

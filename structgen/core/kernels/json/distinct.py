@@ -82,7 +82,7 @@ def endless_frame(m, frame):
         node = item_node(m, record, count, 0)
         if node < 0:
             return False
-        if grammar(m, record + A_MAX) < 0 and not is_distinct(m, record) and grammar(m, record + A_REST) >= 0:
+        if grammar(m, record + A_MAX) < 0 and not is_distinct(m, record) and grammar(m, record + A_ITEMS) >= 0:
             return True
         return (grammar(m, node + NODE_FLAGS) & ENDLESS_FLAG) != 0
     most = grammar(m, record + O_MAX)

@@ -138,7 +138,7 @@ DISTINCT, PAIRED = 1, 2  # items must differ; two must be equal, after which the
 _array = _record("plain array")
 _array.word()  # R_KIND
 A_PREFIX, A_PREFIXES = _array.list_of("item")
-A_REST = _array.ref("node", -1)
+A_ITEMS = _array.ref("node", -1)
 A_MIN = _array.whole()
 A_MAX = _array.whole(-1)
 A_UNIQUE = _array.word()

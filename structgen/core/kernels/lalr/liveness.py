@@ -49,12 +49,12 @@ def _fits(h, parser, terminal):
 def _first_fit(h, parser, table, place):
     """The first terminal, of a row of bits at a place of a table, that the parser takes; -1 if there is none."""
     for w in range(bit_words(h)):
-        rest = element(h, table, place + w)
+        remaining = element(h, table, place + w)
         t = 64 * w
-        while rest != 0:
-            if rest & 1 and _fits(h, parser, t):
+        while remaining != 0:
+            if remaining & 1 and _fits(h, parser, t):
                 return t
-            rest = (rest >> 1) & 0x7FFFFFFFFFFFFFFF
+            remaining = (remaining >> 1) & 0x7FFFFFFFFFFFFFFF
             t += 1
     return -1
 

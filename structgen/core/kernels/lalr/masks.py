@@ -55,10 +55,10 @@ def _stays(h, config, classes):
     """Whether all characters of a set of classes leave a configuration as it is. Found out as far as is needed."""
     if classes & (word(h, config + CONFIG_MOVES) | CUT) != 0:
         return False
-    rest = classes & ~word(h, config + CONFIG_LOOPS)
-    while rest != 0:
-        folded = lowest_bit(rest)
-        rest ^= 1 << folded
+    remaining = classes & ~word(h, config + CONFIG_LOOPS)
+    while remaining != 0:
+        folded = lowest_bit(remaining)
+        remaining ^= 1 << folded
         place = config + (CONFIG_MOVES if _leaves(h, config, folded) else CONFIG_LOOPS)
         if lacks_room(h):
             return False

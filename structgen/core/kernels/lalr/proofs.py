@@ -74,10 +74,10 @@ def _add_from(h, state, target, above, source):
             continue
         reduced = goto_of(h, state, origin)
         for w in range(words if reduced >= 0 else 0):
-            rest = proof_at(h, place + w)
-            while rest != 0:
-                bit = lowest_bit(rest)
-                rest ^= 1 << bit
+            remaining = proof_at(h, place + w)
+            while remaining != 0:
+                bit = lowest_bit(remaining)
+                remaining ^= 1 << bit
                 changed |= _add(h, target, values_from(h, reduced) + (64 * w + bit) * size, size)
     return changed
 

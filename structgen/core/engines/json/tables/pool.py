@@ -66,7 +66,7 @@ class AutomatonPool:
         transitions: int32[256 * n], next state or -1.
         flags, payload, words_left, loops: int32[n].
         wides: int32[2 * n], where characters beyond ASCII lead (`structgen.core.kernels.tokens.calls.add_rows`).
-        safe: int64[n], text that may follow the state whatever it is (`core.kernels.json.safety`); 0: not known.
+        safe: int64[n], text that may follow the state whatever it is (`core.kernels.json.string_slices`); 0: not known.
         slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
         counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
