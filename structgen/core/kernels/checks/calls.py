@@ -65,9 +65,9 @@ class TableChecks:
             roots: places of records, and their names.
         """
         size, sets, count = len(grammar), len(words), 2 * len(roots)
-        lives = -(-size // 8)
-        # where, int64; seen and order, int32; allowed, int64; live, uint8; two tables of sets of obligations, int64
-        scratch = _ZERO * (count + size + sets + lives + 2 * MAX_DUTY_SETS)
+        lives, most = -(-size // 8), MAX_EXISTENTIAL_SETS
+        # where, int64; seen and order, int32; allowed, int64; live, uint8; two tables of sets of existentials, int64
+        scratch = _ZERO * (count + size + sets + lives + 2 * most)
         for number, (place, name) in enumerate(roots):
             scratch[2 * number], scratch[2 * number + 1] = place, self.kinds[name]
         where = scratch.buffer_info()[0]
@@ -81,7 +81,7 @@ class TableChecks:
         )
         end = array("q", (
             where, count, count, seen, size, size, seen + 4 * size, size, size, allowed, sets, sets, live, size, size,
-            spare, MAX_DUTY_SETS, MAX_DUTY_SETS, spare + 8 * MAX_DUTY_SETS, MAX_DUTY_SETS, MAX_DUTY_SETS,
+            spare, most, most, spare + 8 * most, most, most,
         ))  # fmt: skip
         arguments = begin + pool + self._words + end
         return _check_tables.run(arguments, len(roots), universal), scratch[0], scratch[1]

@@ -128,7 +128,7 @@ def _clear_allowed(m, number):
 def _check_keys(m, record):
     """A record's declared keys: in order, a bit each; ``allowed`` becomes the set of those with values."""
     number = grammar(m, record + O_WORDS)
-    keys = number - (1 if grammar(m, record + O_DUTIES) else 0)
+    keys = number - (1 if grammar(m, record + O_EXISTENTIALS) else 0)
     entries, count = grammar(m, record + O_ENTRIES), grammar(m, record + O_COUNT)
     if entries >= size(m, grammar):  # the machine reads the first entry before it knows that there is one
         return OUT_OF_RANGE
@@ -206,7 +206,7 @@ def _check_classes(m, record):
             state = _reads_name(m, grammar(m, record + O_ENTRIES) + e * E_SIZE, start)
             if state >= 0 and payload(m, state) > 0:
                 return BAD_CLASSES
-    if grammar(m, record + O_DUTIES) == 0:
+    if grammar(m, record + O_EXISTENTIALS) == 0:
         return FINE if counts == 0 else BAD_CLASSES
     if counts <= 0 or counts + states(m, start) * classes > size(m, grammar):
         return OUT_OF_RANGE
@@ -229,9 +229,9 @@ def check_object(m, record):
     verdict = _check_keys(m, record)
     if verdict != FINE:
         return verdict
-    duties = grammar(m, record + O_DUTIES)
-    if duties & (duties + 1):
-        return BAD_OBLIGATIONS
+    existentials = grammar(m, record + O_EXISTENTIALS)
+    if existentials & (existentials + 1):
+        return BAD_EXISTENTIALS
     required = 0
     for w in range(number):
         required += count_bits(words(m, grammar(m, record + O_REQUIRED) + w))

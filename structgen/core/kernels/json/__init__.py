@@ -39,7 +39,7 @@ fields; where items must be distinct, ``others`` is the tree of the finished ite
 each starts, and the field behind it is the place where the current item starts.
 
 **Counted arrays** (``contains``, some item that must differ) are automata: each state is a record of its own with
-choices (node of the next item, state after it), and the machine splits at the comma. **Obligations** of an object
+choices (node of the next item, state after it), and the machine splits at the comma. **Existentials** of an object
 (some member, which the schema does not name, must satisfy a condition) are bits behind the keys seen: a member's key
 has choices (node, bits that it meets), and the machine splits at the quote that ends it.
 

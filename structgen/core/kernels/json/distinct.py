@@ -89,8 +89,8 @@ def endless_frame(m, frame):
     if most >= 0 and count + 2 + count_missing(m, record, frame, -1) > most:
         return False
     if grammar(m, record + O_OTHERS) != NO_OTHERS and grammar(m, record + O_NARROW) == 0:
-        return most < 0 or grammar(m, record + O_DUTIES) == 0
-    if grammar(m, record + O_DUTIES):
+        return most < 0 or grammar(m, record + O_EXISTENTIALS) == 0
+    if grammar(m, record + O_EXISTENTIALS):
         return False
     for e in range(grammar(m, record + O_COUNT)):
         entry = grammar(m, record + O_ENTRIES) + E_SIZE * e

@@ -134,7 +134,7 @@ def key_plan(m):
         return 0
     if grammar(m, record + O_COUNTS) and not all_classes_alive(m, record, reg(m, FRAME)):
         return 0
-    simple = grammar(m, record + O_OTHERS) == ONE_CLASS and grammar(m, record + O_DUTIES) == 0
+    simple = grammar(m, record + O_OTHERS) == ONE_CLASS and grammar(m, record + O_EXISTENTIALS) == 0
     if reg(m, Q) & ~15 == OTHER_KEY:
         if runs_out:
             return 0 if flags(m, reg(m, A) & LOW32) & PARTIAL else 5

@@ -81,14 +81,14 @@ E_CHILD = _word.word()  # of a key: node, or choices if members are to be found;
 E_BIT = _word.word()
 E_SIZE = _word.size
 _record("key", like=_word).ref("node", -1, at=E_CHILD)
-_record("obliged key", like=_word).ref("choices", -1, at=E_CHILD)
+_record("key with choices", like=_word).ref("choices", -1, at=E_CHILD)
 
 # --- choices of a member: their number, then the node of each and the existentials that it meets ----
 _record("choices").behind("choice")
 _ref("choices")
 _choice = _record("choice")
 _choice.ref("node")
-_choice.whole(0, _c.MAX_DUTY_SETS - 1)
+_choice.whole(0, _c.MAX_EXISTENTIAL_SETS - 1)
 
 # --- object ------------------------------------------------------------------------------------------
 R_OBJECT, R_ARRAY, R_COUNTED = range(3)
@@ -107,14 +107,14 @@ O_START = _object.word()  # of that automaton
 O_CHILD = _object.word()  # node of the one class, or one word before those of all; choices where there are existentials
 O_DEPENDENT, O_DEPENDENTS = _object.list_of("dependent")
 O_NARROW = _object.whole(0, 1)
-O_DUTIES = _object.whole(0, _c.MAX_DUTY_SETS - 1)  # set of the existentials
+O_EXISTENTIALS = _object.whole(0, _c.MAX_EXISTENTIAL_SETS - 1)  # set of the existentials
 O_CLASSES = _object.word()
 O_COUNTS = _object.word()  # how many words each class has from each state on, at most ENDLESS_WORDS; 0: not there
 _object.select = R_KIND, {R_OBJECT: "any object"}
 _any = _record("any object", like=_object)
-_any.select = O_DUTIES, {0: "plain object", _c.OTHERWISE: "obliged object"}
+_any.select = O_EXISTENTIALS, {0: "plain object", _c.OTHERWISE: "existential object"}
 UNIVERSAL = 0  # the pool state in which any string starts
-for _name, _key, _member in (("plain", "key", "node"), ("obliged", "obliged key", "choices")):
+for _name, _key, _member in (("plain", "key", "node"), ("existential", "key with choices", "choices")):
     _begun = _record(f"{_name} object", like=_object)
     _begun.many(_key, O_COUNT, at=O_ENTRIES)
     _begun.select = O_OTHERS, {_kind: f"{_name} object {_kind}" for _kind in (NO_OTHERS, ONE_CLASS, CLASSES)}

@@ -304,7 +304,7 @@ class _Writer:
         return place
 
     def _key_rows(self, spec: ObjectSpec) -> list[tuple[bytes, int, int]]:
-        """The rows of keys of which some cannot be there, or some meet obligations."""
+        """The rows of keys of which some cannot be there, or some meet existentials."""
         rows = []
         for bit, (name, node) in enumerate(spec.keys.items()):
             text = utf8(name)
@@ -343,7 +343,7 @@ class _Writer:
         return place
 
     def _choices(self, node: GoalNode, ways: list[Choice]) -> int:
-        """Choices of a member's value: the plain one, then those that meet obligations."""
+        """Choices of a member's value: the plain one, then those that meet existentials."""
         live = [(node, 0), *((child, bits) for child, bits in ways if child.live)]
         return self._record(len(live), *[field for child, bits in live for field in (self.places[child], bits)])
 

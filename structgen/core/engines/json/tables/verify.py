@@ -27,7 +27,7 @@ WRONG = {
     c.BAD_LENGTHS: "lengths of a string exclude each other",
     c.BAD_CLASSES: "classes of keys do not fit their automaton",
     c.BAD_DISTINCT: "items must differ in a grammar that does not compare any",
-    c.BAD_OBLIGATIONS: "obligations are not numbered through",
+    c.BAD_EXISTENTIALS: "existentials are not numbered through",
     c.NO_VALUE: "something can be entered that has no value",
 }
 
