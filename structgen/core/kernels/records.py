@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from structgen.core.kernels.checks.layout import HERE, INT, LIST, NOTHING, POOL, REF, TEXT, WORDS
-
 MOST = (1 << 31) - 1
+# --- what a field holds ---
+INT, REF, LIST, POOL, WORDS, TEXT = range(6)
+# INT: least, most. REF: kind, the value that stands for none. LIST: kind of the elements, field of their number, how
+# far behind the value they begin. POOL: one of the next line. WORDS, TEXT: field of the length.
+STRING_START, NUMBER_START, CLASSES_START = range(3)
+HERE = -1  # in place of a field: the record itself is where the elements of a list are
+NOTHING = -(1 << 31)  # in place of "the value that stands for none": there is no such value
+OTHERWISE = -1
 
 
 class Record:
@@ -19,8 +25,7 @@ class Record:
 
     Args:
         name: by which others refer to it.
-        meaning: what it is to the checks beyond its fields, a number of `structgen.core.kernels.checks.layout`; -1:
-            nothing.
+        meaning: what it is to the checks beyond its fields, a number of theirs; -1: nothing.
         like: a record whose fields this one has, too.
 
     Attributes:

@@ -4,7 +4,6 @@ from structgen.core.kernels.checks.descriptions import has_bit
 from structgen.core.kernels.checks.layout import *
 from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.jit import internal
-from structgen.core.kernels.json.records import *
 
 
 @internal

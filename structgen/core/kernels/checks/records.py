@@ -8,7 +8,6 @@ from structgen.core.kernels.checks.layout import *
 from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.layout import SEEN_BITS
-from structgen.core.kernels.json.records import *
 from structgen.core.kernels.memory import size
 
 MAX_LENGTH = 1 << 30  # of texts that tables of lengths speak of

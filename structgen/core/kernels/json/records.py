@@ -5,10 +5,12 @@ Of each field stands here what it may hold (`structgen.core.kernels.records`); w
 (`structgen.core.kernels.checks`).
 """
 
-from structgen.core.kernels.checks import layout as _c
+from structgen.core.kernels import records as _c
 from structgen.core.kernels.records import Record
 
 RECORDS: list[Record] = []
+NODE, OBJECT, ARRAY, COUNTED, DFA_STRING, ENUM_STRING = range(6)  # what records are to the checks beyond their fields
+MAX_EXISTENTIAL_SETS = 64
 
 
 def _record(name: str, meaning: int = -1, like: Record | None = None) -> Record:
@@ -37,7 +39,7 @@ H_SIZE = _header.size
 # --- value node: flags, and of each kind the list of alternatives -----------------------------------
 NULL_FLAG, TRUE_FLAG, FALSE_FLAG, ENDLESS_FLAG = 1, 2, 4, 8  # the last: more values than could ever be written
 VALUES_SHIFT, MAX_VALUES = 4, 1 << 20  # above the flags: how many values there are at least
-_node = _record("node", _c.NODE)
+_node = _record("node", NODE)
 NODE_FLAGS = _node.whole()
 NODE_STRINGS, _ = _node.list_of("string ref")
 NODE_NUMBERS, _ = _node.list_of("number ref")
@@ -62,11 +64,11 @@ S_ENTRIES = _string.word()
 S_COUNT = _string.word()
 S_SIZE = _string.size
 _string.select = S_KIND, {S_DFA: "string of a DFA", S_ENUM: "string of an enumeration"}
-_dfa = _record("string of a DFA", _c.DFA_STRING, like=_string)
+_dfa = _record("string of a DFA", DFA_STRING, like=_string)
 _dfa.start(_c.STRING_START, at=S_START)
 _dfa.whole(at=S_MIN)
 _dfa.whole(-1, at=S_MAX)
-_enumeration = _record("string of an enumeration", _c.ENUM_STRING, like=_string)
+_enumeration = _record("string of an enumeration", ENUM_STRING, like=_string)
 _enumeration.many("word", S_COUNT, at=S_ENTRIES)
 _enumeration.whole(1, at=S_COUNT)
 
@@ -88,7 +90,7 @@ _record("choices").behind("choice")
 _ref("choices")
 _choice = _record("choice")
 _choice.ref("node")
-_choice.whole(0, _c.MAX_EXISTENTIAL_SETS - 1)
+_choice.whole(0, MAX_EXISTENTIAL_SETS - 1)
 
 # --- object ------------------------------------------------------------------------------------------
 R_OBJECT, R_ARRAY, R_COUNTED = range(3)
@@ -107,7 +109,7 @@ O_START = _object.word()  # of that automaton
 O_CHILD = _object.word()  # node of the one class, or one word before those of all; choices where there are existentials
 O_DEPENDENT, O_DEPENDENTS = _object.list_of("dependent")
 O_NARROW = _object.whole(0, 1)
-O_EXISTENTIALS = _object.whole(0, _c.MAX_EXISTENTIAL_SETS - 1)  # set of the existentials
+O_EXISTENTIALS = _object.whole(0, MAX_EXISTENTIAL_SETS - 1)  # set of the existentials
 O_CLASSES = _object.word()
 O_COUNTS = _object.word()  # how many words each class has from each state on, at most ENDLESS_WORDS; 0: not there
 _object.select = R_KIND, {R_OBJECT: "any object"}
@@ -119,7 +121,7 @@ for _name, _key, _member in (("plain", "key", "node"), ("existential", "key with
     _begun.many(_key, O_COUNT, at=O_ENTRIES)
     _begun.select = O_OTHERS, {_kind: f"{_name} object {_kind}" for _kind in (NO_OTHERS, ONE_CLASS, CLASSES)}
     _none, _one, _more = (
-        _record(f"{_name} object {_kind}", _c.OBJECT, like=_begun) for _kind in (NO_OTHERS, ONE_CLASS, CLASSES)
+        _record(f"{_name} object {_kind}", OBJECT, like=_begun) for _kind in (NO_OTHERS, ONE_CLASS, CLASSES)
     )
     _one.whole(UNIVERSAL, UNIVERSAL, at=O_START)
     _one.whole(1, 1, at=O_CLASSES)
@@ -145,9 +147,9 @@ A_UNIQUE = _array.word()
 A_PAIRED = _array.word()
 A_SIZE = _array.size
 _array.select = A_UNIQUE, {0: "array", DISTINCT: "array", PAIRED: "paired array"}
-_record("array", _c.ARRAY, like=_array)
+_record("array", ARRAY, like=_array)
 _record("item").ref("node", -1)
-_paired = _record("paired array", _c.ARRAY, like=_array)
+_paired = _record("paired array", ARRAY, like=_array)
 _paired.whole(0, 0, at=A_PREFIXES)
 _paired.whole(-1, -1, at=A_MAX)
 _paired.ref("any array", at=A_PAIRED)
@@ -155,7 +157,7 @@ _any_array = _record("any array", like=_array)
 _any_array.select = R_KIND, {R_ARRAY: "plain array"}
 
 # --- array whose items are counted: a state of an automaton ------------------------------------------
-_counted = _record("counted", _c.COUNTED)
+_counted = _record("counted", COUNTED)
 _counted.word()  # R_KIND
 T_CLOSES = _counted.whole(0, 1)
 T_ENDLESS = _counted.whole(0, 1)  # whether it has endlessly many completions
