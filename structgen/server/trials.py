@@ -108,21 +108,21 @@ class TrialHost:
     def _tried(self, job: TrialJob, is_wanted: Callable[[], bool]) -> Any:
         """What comes of a job. Errors as ``run``."""
         number, answers = self._begin(job)
-        told, found = False, list[Any]()  # that the host has read of the job, then what came of it
+        ending, found = False, list[Any]()  # that the host has read of the job, then what came of it
         with answers:
             try:
                 while len(found) < 2:
                     while not answers.poll(LOOK_S):
-                        if not told and not is_wanted():
-                            told = True
+                        if not ending and not is_wanted():
+                            ending = True
                             self._say(number)
                     found.append(answers.recv())
             except (EOFError, OSError):
-                lost = LostWorker if told or found else _NeverBegun
-                raise lost("unwanted" if told else "crash", "the process was lost", None) from None
+                lost = LostWorker if ending or found else _NeverBegun
+                raise lost("unwanted" if ending else "crash", "the process was lost", None) from None
         answer = found[1]
         if isinstance(answer, _Lost):
-            raise LostWorker("unwanted" if told else answer.outcome, answer.message, None)
+            raise LostWorker("unwanted" if ending else answer.outcome, answer.message, None)
         return answer
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class TrialHost:
         reduction.send_handle(self._control, answer.fileno(), self._process.pid)
 
     def _say(self, number: int) -> None:
-        """Have a trial ended. A host that is lost has told so by the end of the pipe."""
+        """Have a trial ended. A host that is lost has shown it by the end of the pipe."""
         with self._lock, suppress(OSError):
             if self._control is not None:
                 self._control.send((number, None))
@@ -180,7 +180,7 @@ class TrialHost:
             raise WorkerError("the process for trials could not be loaded; it says why above") from None
 
     def _end(self) -> None:
-        """The end of the pipe tells the host to end its trials and itself."""
+        """The end of the pipe has the host end its trials and itself."""
         if self._control is None:
             return
         self._control.close()
@@ -191,7 +191,7 @@ class TrialHost:
             self._process.join()
 
 
-LAST_SECONDS = 2.0  # in which a host that is told to end its trials does so
+LAST_SECONDS = 2.0  # in which a host that has to end its trials does so
 
 
 class TrialWorkers:
@@ -270,16 +270,20 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
     """The host's process: forks a trial for each job, until the pipe closes. It has one thread."""
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is interrupted is the server, which then ends this
-    signal.signal(signal.SIGTERM, _stop)
     attempt = make(setting)
-    warnings.filterwarnings("ignore", category=DeprecationWarning)  # of forks beside threads of numpy's, which sleep
+    # Only waiting ends by a signal: what raised here while a trial is forked would leave it to itself.
+    stopped, stop = multiprocessing.get_context("spawn").Pipe(duplex=False)
+    signal.signal(signal.SIGTERM, lambda *_: stop.send_bytes(b"stop"))
+    warnings.filterwarnings("ignore", category=DeprecationWarning)  # of forks with threads of numpy's, which sleep
     gc.collect()
     gc.freeze()  # so that pages stay shared
     control.send("ready")
     trials: dict[int, _Trial] = {}
     try:
         while True:
-            found = wait([control, *(trial.ended for trial in trials.values())], LOOK_S if trials else None)
+            found = wait([control, stopped, *(trial.ended for trial in trials.values())], LOOK_S if trials else None)
+            if stopped in found:
+                return
             for number in [number for number, trial in trials.items() if trial.ended in found]:
                 trials.pop(number).close()
             if control in found:
@@ -288,7 +292,7 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
                     answer = Connection(reduction.recv_handle(control), readable=False)
                     with suppress(OSError):  # nobody reads
                         answer.send(None)  # it was read
-                    trials[number] = _forked(attempt, job, answer, [control, *trials.values()])
+                    trials[number] = _forked(attempt, job, answer, [control, stopped, stop, *trials.values()])
                 elif number in trials:
                     trials[number].end("unwanted")
             for trial in trials.values():
@@ -301,10 +305,6 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
         for trial in trials.values():
             trial.end("unwanted")
             trial.close()
-
-
-def _stop(*_: object) -> None:
-    raise SystemExit
 
 
 def _forked(attempt: Callable[[Any], Any], job: TrialJob, answer: Connection, others: list[Any]) -> _Trial:
@@ -334,7 +334,7 @@ def _attempt(attempt: Callable[[Any], Any], job: TrialJob, answer: Connection) -
         if job.niceness:
             os.nice(job.niceness)
         found = attempt(job.data)
-        signal.setitimer(signal.ITIMER_PROF, 0)  # what is begun to be told is told whole
+        signal.setitimer(signal.ITIMER_PROF, 0)  # an answer that is begun is sent whole
         answer.send(found)
         code = 0
     except BaseException:  # whose text may be of a request, and would come to the log

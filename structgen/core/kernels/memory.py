@@ -25,7 +25,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic, models, register_model, typeof_impl
 
 from structgen.core.kernels.jit import CHECKED, internal
-from structgen.core.kernels.tables import ARGUMENT_WORDS, Table, Writer
+from structgen.core.kernels.tables import ARGUMENT_WORDS, KernelTable, Writer
 
 for_range, local_variable = cgutils.for_range, cgutils.alloca_once_value
 """What intrinsics elsewhere build loops and what changes in them with."""
@@ -101,7 +101,7 @@ def unlock(typingctx, address):
 
 # --- tables of a context ---
 class _TableType(types.Function):
-    """What a `Table` is in kernels: what reads it, and a place that is known."""
+    """What a `KernelTable` is in kernels: what reads it, and a place that is known."""
 
     def __init__(self, templates: Any, place: int) -> None:
         self.place = place
@@ -120,7 +120,7 @@ def _function_type(function: Any) -> types.Function:
 _types: dict[int, types.Function] = {}  # of tables and writers that were met, by id: numbers may be the same
 
 
-@typeof_impl.register(Table)
+@typeof_impl.register(KernelTable)
 def _table_type(table, _):
     if id(table) not in _types:
         _types[id(table)] = _TableType(_function_type(_reader(table)).templates, table)

@@ -20,7 +20,7 @@ NOTHING = -(1 << 31)  # in place of "the value that stands for none": there is n
 OTHERWISE = -1
 
 
-class Record:
+class KernelRecord:
     """Hands out the fields of a record, one after another; of a field given as ``at``, it says what it holds here.
 
     Args:
@@ -34,7 +34,7 @@ class Record:
         select: the field by whose value it is told which record this is, by name; None: it is this one.
     """
 
-    def __init__(self, name: str, meaning: int = -1, like: Record | None = None) -> None:
+    def __init__(self, name: str, meaning: int = -1, like: KernelRecord | None = None) -> None:
         self.name, self.meaning = name, meaning
         self.size = like.size if like else 0
         self.fields: list[tuple[int, int, int | str, int, int]] = list(like.fields) if like else []

@@ -15,12 +15,12 @@ ARGUMENT_WORDS = 3  # of an array that is an argument: address, elements, column
 UINT8, INT32, INT64 = np.dtype(np.uint8), np.dtype(np.int32), np.dtype(np.int64)
 
 
-class Table(int):
+class KernelTable(int):
     """Where a header holds a table's address. In kernels ``table(m, index)`` is an element, as int64."""
 
     dtype: np.dtype[np.generic]
 
-    def __new__(cls, place: int, dtype: np.dtype[np.generic]) -> Table:
+    def __new__(cls, place: int, dtype: np.dtype[np.generic]) -> KernelTable:
         """A table of a dtype at a place."""
         table = super().__new__(cls, place)
         table.dtype = dtype
@@ -32,7 +32,7 @@ class Table(int):
 class Writer:
     """In kernels, ``writer(m, index, value)`` writes an element of a table, given as int64."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: KernelTable) -> None:
         self.table = table
 
     __call__: Callable[[int, int, int], None]
@@ -48,16 +48,16 @@ class Header:
 
     def __init__(self, first: int = 0, words: int = 2) -> None:
         self.size, self._words = first, words
-        self.tables: list[Table] = []
+        self.tables: list[KernelTable] = []
 
-    def table(self, dtype: np.dtype[np.generic]) -> Table:
+    def table(self, dtype: np.dtype[np.generic]) -> KernelTable:
         """A table that kernels only read."""
-        table = Table(self.size, dtype)
+        table = KernelTable(self.size, dtype)
         self.size += self._words
         self.tables.append(table)
         return table
 
-    def writable(self, dtype: np.dtype[np.generic]) -> tuple[Table, Writer]:
+    def writable(self, dtype: np.dtype[np.generic]) -> tuple[KernelTable, Writer]:
         """A table, and what writes to it."""
         table = self.table(dtype)
         return table, Writer(table)
@@ -67,7 +67,7 @@ class Header:
         self.size += count
         return range(self.size - count, self.size)
 
-    def buffer(self, dtype: np.dtype[np.generic]) -> Table:
+    def buffer(self, dtype: np.dtype[np.generic]) -> KernelTable:
         """A table that is filled from its beginning; behind its length stands how much of it is."""
         table = self.table(dtype)
         self.size += 1

@@ -1,4 +1,4 @@
-"""What Python may hold a schema in: taken as the JSON that it is, or refused with the place and what was expected."""
+"""What Python may hold a schema in: taken as the JSON that it is, or refused with the pointer and what was expected."""
 
 from __future__ import annotations
 
@@ -140,6 +140,7 @@ def deep(word: str, depth: int, wrap: Any = lambda child: child) -> Any:
     return schema
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("depth", [5_000, 100_000])
 @pytest.mark.parametrize(
     ("word", "wrap"),

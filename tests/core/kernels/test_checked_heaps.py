@@ -19,7 +19,7 @@ import importlib, json, sys
 import numpy as np
 import structgen
 from structgen.core.kernels.heap_layout import FIRST_PLACE, H_CAP, H_HASH
-from structgen.core.kernels.tables import Table
+from structgen.core.kernels.tables import KernelTable
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
 which, source = sys.argv[1:]
@@ -63,7 +63,7 @@ def raises(run, *arguments):
     return False
 
 assert not use(matcher())
-places = {table: name for name, table in vars(declared).items() if isinstance(table, Table)}
+places = {table: name for name, table in vars(declared).items() if isinstance(table, KernelTable)}
 tables = [place for place in matcher()._machine._arrays if place >= FIRST_PLACE]
 missed = []
 for place in tables:
@@ -107,6 +107,7 @@ UNREAD = {
 }
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("which", "source"),
     [("cfg", SOURCE), ("lalr", LALR_SOURCE), ("unproved", LALR_SOURCE)],

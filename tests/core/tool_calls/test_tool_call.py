@@ -48,6 +48,7 @@ def takes(constraint: structgen.ToolCalls, text: str) -> bool:
     return taken
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", FORMATS)
 def test_choices_and_free_text(name: str) -> None:
     before = "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant" if name == "harmony" else "Let me see. "
@@ -198,8 +199,14 @@ def test_unfinished_calls() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_instructions(name: str) -> None:
-    told = tool_call(name, TOOLS, parallel_tool_calls=False).instruction()
-    assert told and '"get_weather"' in told and '"city"' in told and FORMATS[name].trigger in told and "one" in told
+    instruction = tool_call(name, TOOLS, parallel_tool_calls=False).instruction()
+    assert (
+        instruction
+        and '"get_weather"' in instruction
+        and '"city"' in instruction
+        and FORMATS[name].trigger in instruction
+        and "one" in instruction
+    )
     assert tool_call(name, TOOLS, tool_choice="none").instruction() is None
 
 
@@ -414,6 +421,7 @@ def test_calls_that_cannot_be_written() -> None:
             constraint.render([call])
 
 
+@pytest.mark.full
 def test_masks_and_steps_agree() -> None:
     """Over a vocabulary with tokens that cross the ends of arguments."""
     for name in ("qwen3_coder", "glm4_5", "hermes", "deepseek_v3_2"):

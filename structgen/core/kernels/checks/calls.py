@@ -12,7 +12,7 @@ from structgen.core.kernels.calls import Function
 from structgen.core.kernels.checks.layout import *
 from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.loading import kernel
-from structgen.core.kernels.records import Record
+from structgen.core.kernels.records import KernelRecord
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ class TableChecks:
     A call costs some 10 µs, and is linear in the tables for each round of the fixpoint. Thread-safe.
     """
 
-    def __init__(self, records: Sequence[Record]) -> None:
+    def __init__(self, records: Sequence[KernelRecord]) -> None:
         self.kinds = {record.name: kind for kind, record in enumerate(records)}
         rows, first, choices, choose = [], [0], [], []
         for kind, record in enumerate(records):

@@ -18,7 +18,7 @@ labels = ARGUMENTS.table(INT32)  # 0, or what starts there: STRING_START + 1, NU
 narrow = ARGUMENTS.table(INT32)  # of a start: whether it has beginnings of finitely many words
 states = ARGUMENTS.table(INT32)  # of a start: how many there are
 
-# --- of records: rows of a kind and of one of `Record.fields`, sorted by kind; each kind's first row, its size, its
+# --- of records: rows of a kind and one of `KernelRecord.fields`, sorted by kind; each kind's first row, its size, its
 # meaning or -1; its first row of choices or -1; choices: kind, field, value or OTHERWISE, kind ---
 field_part = ARGUMENTS.table(INT32)
 first_row = ARGUMENTS.table(INT32)

@@ -6,15 +6,15 @@ Of each field stands here what it may hold (`structgen.core.kernels.records`); w
 """
 
 from structgen.core.kernels import records as _c
-from structgen.core.kernels.records import Record
+from structgen.core.kernels.records import KernelRecord
 
-RECORDS: list[Record] = []
+RECORDS: list[KernelRecord] = []
 NODE, OBJECT, ARRAY, COUNTED, DFA_STRING, ENUM_STRING = range(6)  # what records are to the checks beyond their fields
 MAX_EXISTENTIAL_SETS = 64
 
 
-def _record(name: str, meaning: int = -1, like: Record | None = None) -> Record:
-    record = Record(name, meaning, like)
+def _record(name: str, meaning: int = -1, like: KernelRecord | None = None) -> KernelRecord:
+    record = KernelRecord(name, meaning, like)
     RECORDS.append(record)
     return record
 

@@ -25,6 +25,7 @@ from structgen.core.engines.json.tables.arrays import JsonTables
 from structgen.core.engines.json.tables.pool import AutomatonPool
 from structgen.core.engines.pages import zero_pages
 from structgen.core.kernels.json import layout, machine
+from structgen.core.kernels.json import tables as c
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.progress import waiting
 
@@ -86,8 +87,45 @@ class MaskRows:
         try:
             context: KernelContext = self._local.context
         except AttributeError:
-            context = self._local.context = KernelContext(self)
+            context = self._local.context = KernelContext(self.lexicon)
+            context.set(c.kind, self.kinds)
+            context.set(c.slice_kinds, self.slices)
+            context.set(c.slice_size, self.slice_sizes)
+            context.set(c.limit, self.limits)
+            context.set(c.memory, self.memory)
+            context.fields[c.VERSION] = self.pool.version.buffer_info()[0]
+            self._refresh(context)
         return context
+
+    def resolve(self, context: KernelContext, status: int) -> None:
+        """Give a kernel what it asked for: a pool row, a mask row, the count of a state's values, or memory."""
+        registers = context.registers
+        if status == layout.MISS:
+            self.pool.fill_number(registers[layout.MISSING])
+        elif status == layout.MISS_ROW:
+            self.compute(registers[layout.MISSING], registers[layout.ALTERNATIVES])
+        elif status == layout.MISS_COUNT:
+            self.pool.count_values(registers[layout.MISSING])
+        elif status != layout.STALE and not context.grow(status):
+            raise AssertionError(f"unknown kernel result {status}")
+        self._refresh(context)
+
+    def _refresh(self, context: KernelContext) -> None:
+        """Let a context take up arrays of the pool and the rows that have been replaced since."""
+        pool = self.pool
+        with self.lock:
+            context.fields[c.VERSION_TAKEN] = pool.version[0]
+            context.set(c.pool, pool.transitions)
+            context.set(c.flags, pool.flags)
+            context.set(c.payload, pool.payload)
+            context.set(c.words_left, pool.words_left)
+            context.set(c.loop, pool.loops)
+            context.set(c.wide, pool.wides)
+            context.set(c.safe, pool.safe)
+            context.set(c.slot_of, pool.slots)
+            context.set(c.count_of, pool.counts)
+            context.set(c.symbols, pool.symbols)
+            context.set(c.block, self.blocks)
 
     def compute(self, state: int, place: int) -> None:
         """Compute the row of a pool state (place BODY or ESCAPE) and enter it into the pool's slots."""
@@ -104,7 +142,7 @@ class MaskRows:
                 status = machine.fill_row(context.enter(self._header), state, place, number, out.ctypes.data)
                 if status < layout.MISS:
                     break
-                context.resolve(status)
+                self.resolve(context, status)
             self.pool.slots[2 * state + place] = place_of_row
 
     def row(self, number: int) -> Int32:
