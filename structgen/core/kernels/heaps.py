@@ -20,6 +20,7 @@ from structgen.core.kernels.heap_layout import (
     HEAP_FULL,
 )
 from structgen.core.kernels.objects import Kernel
+from structgen.core.kernels.tables import KernelTable
 
 
 class Heap(ABC):
@@ -67,6 +68,8 @@ class Heap(ABC):
 
     def _set(self, place: int, data: npt.NDArray[Any]) -> None:
         """Enter an array into the header, as address and length in elements."""
+        if isinstance(place, KernelTable):
+            assert data.dtype == place.dtype, f"the table at {place:d} is of {place.dtype}, got {data.dtype}"
         self._arrays[place] = data
         self.heap[place], self.heap[place + 1] = data.ctypes.data, data.size
 

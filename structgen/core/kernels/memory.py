@@ -4,7 +4,7 @@ Kernels get one address. A **context** is an int64 array: entry ``k`` of it is t
 ``k + 1`` its length in elements. (Arrays as arguments cost 60 ns each per call and, between functions, minutes of
 compile time; addresses cost neither.) **Arguments**, of the kernels that are plain functions of arrays, are an int64
 array too: three words for each array, address, elements and columns (`core.kernels.calls` makes them), so that
-`reader` and `writer` take them for tables.
+they can be declared as tables (`core.kernels.tables`).
 
 A **heap** is a context that is one array with what it is about: header, working words and records, all named by their
 place in it.
@@ -21,9 +21,11 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic, models, register_model, typeof_impl
 
 from structgen.core.kernels.jit import CHECKED, internal
+from structgen.core.kernels.tables import ARGUMENT_WORDS, KernelTable, Writer
 
 for_range, local_variable = cgutils.for_range, cgutils.alloca_once_value
 """What intrinsics elsewhere build loops and what changes in them with."""
@@ -98,15 +100,59 @@ def unlock(typingctx, address):
 
 
 # --- tables of a context ---
+class _TableType(types.Function):
+    """What a `KernelTable` is in kernels: what reads it, and a place that is known."""
+
+    def __init__(self, templates: Any, place: int) -> None:
+        self.place = place
+        super().__init__(templates)
+
+
+register_model(_TableType)(models.OpaqueModel)
+
+
+def _function_type(function: Any) -> types.Function:
+    """The type of a function that was just made."""
+    cpu_target.typing_context.refresh()
+    return cpu_target.typing_context._get_global_type(function)
+
+
+_types: dict[int, types.Function] = {}  # of tables and writers that were met, by id: numbers may be the same
+
+
+@typeof_impl.register(KernelTable)
+def _table_type(table, _):
+    if id(table) not in _types:
+        _types[id(table)] = _TableType(_function_type(_reader(table)).templates, table)
+    return _types[id(table)]
+
+
+@typeof_impl.register(Writer)
+def _writer_type(write, _):
+    if id(write) not in _types:
+        _types[id(write)] = _function_type(_writer(write.table))
+    return _types[id(write)]
+
+
+def _either(table):
+    """The type of an argument that is a table or its place."""
+    return table if isinstance(table, _TableType) else types.int64
+
+
+def _place(value, table):
+    """The place of a table, which is given as a number or as itself."""
+    return ir.Constant(_WORD, int(table.place)) if isinstance(table, _TableType) else value
+
+
 @intrinsic
 def size(typingctx, m, table):
     """Length of a table."""
 
     def codegen(context, builder, signature, args):
-        place = builder.add(args[1], ir.Constant(_WORD, 1))
+        place = builder.add(_place(args[1], table), ir.Constant(_WORD, 1))
         return builder.load(_pointer(builder, args[0], place, 64))
 
-    return types.int64(types.int64, types.int64), codegen
+    return types.int64(types.int64, _either(table)), codegen
 
 
 @intrinsic
@@ -114,67 +160,69 @@ def address(typingctx, m, table):
     """Address of a table."""
 
     def codegen(context, builder, signature, args):
-        return builder.load(_pointer(builder, args[0], args[1], 64))
+        return builder.load(_pointer(builder, args[0], _place(args[1], table), 64))
 
-    return types.int64(types.int64, types.int64), codegen
-
-
-def _element(builder, context, table, index, bits):
-    return _pointer(builder, builder.load(_pointer(builder, context, ir.Constant(_WORD, table), 64)), index, bits)
+    return types.int64(types.int64, _either(table)), codegen
 
 
-def _table_reader(table, bits, signed):
+@intrinsic
+def set_table(typingctx, m, table, address, length):
+    """Let a table be ``length`` elements at an address."""
+
+    def codegen(context, builder, signature, args):
+        place = _place(args[1], table)
+        builder.store(args[2], _pointer(builder, args[0], place, 64))
+        builder.store(args[3], _pointer(builder, args[0], builder.add(place, ir.Constant(_WORD, 1)), 64))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, _either(table), types.int64, types.int64), codegen
+
+
+def _element(builder, context, table, index):
+    address = builder.load(_pointer(builder, context, ir.Constant(_WORD, int(table)), 64))
+    return _pointer(builder, address, index, 8 * table.dtype.itemsize)
+
+
+def _reader(table):
+    """A function ``(m, index)`` that reads an element of a table as int64."""
+    bits, signed, place = 8 * table.dtype.itemsize, table.dtype.kind != "u", int(table)
+
     @intrinsic
     def read(typingctx, m, index):
         def codegen(context, builder, signature, args):
-            return _widened(builder, builder.load(_element(builder, args[0], table, args[1], bits)), bits, signed)
+            return _widened(builder, builder.load(_element(builder, args[0], table, args[1])), bits, signed)
 
         return types.int64(types.int64, types.int64), codegen
 
-    return read
+    @internal
+    def checked(m, index):
+        if not 0 <= index < size(m, place):
+            raise IndexError("kernel read out of bounds")
+        return read(m, index)
+
+    return checked if CHECKED else read
 
 
-def _table_writer(table, bits):
+def _writer(table):
+    """A function ``(m, index, value)`` that writes an element of a table, given as int64."""
+    bits, place = 8 * table.dtype.itemsize, int(table)
+
     @intrinsic
     def write(typingctx, m, index, value):
         def codegen(context, builder, signature, args):
             value = args[2] if bits == 64 else builder.trunc(args[2], ir.IntType(bits))
-            builder.store(value, _element(builder, args[0], table, args[1], bits))
+            builder.store(value, _element(builder, args[0], table, args[1]))
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, types.int64), codegen
 
-    return write
-
-
-def reader(table: int, bits: int, signed: bool = True) -> Callable[[int, int], int]:
-    """A function ``(m, index)`` that reads an element of a table as int64."""
-    read = _table_reader(table, bits, signed)
-    if not CHECKED:
-        return read
-
-    @internal
-    def checked(m, index):
-        if not 0 <= index < size(m, table):
-            raise IndexError("kernel read out of bounds")
-        return read(m, index)
-
-    return checked
-
-
-def writer(table: int, bits: int = 64) -> Callable[[int, int, int], None]:
-    """A function ``(m, index, value)`` that writes an element of a table, given as int64."""
-    write = _table_writer(table, bits)
-    if not CHECKED:
-        return write
-
     @internal
     def checked(m, index, value):
-        if not 0 <= index < size(m, table):
+        if not 0 <= index < size(m, place):
             raise IndexError("kernel write out of bounds")
         write(m, index, value)
 
-    return checked
+    return checked if CHECKED else write
 
 
 # --- a table that is known only when the kernel runs ---
@@ -312,9 +360,6 @@ def clear_words(typingctx, target, width):
 
 
 # --- arguments: arrays of the kernels that are functions of arrays ---
-ARGUMENT_WORDS = 3
-
-
 def _view(dtype, dimensions):
     """(An intrinsic, as is what slices it: functions without numba's runtime may not return arrays of their own.)"""
     kind = types.Array(dtype, dimensions, "C")

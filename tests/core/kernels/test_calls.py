@@ -13,6 +13,7 @@ from structgen.core.kernels.automata import calls as automata
 from structgen.core.kernels.calls import Function, grown
 from structgen.core.kernels.checks import calls as checks
 from structgen.core.kernels.objects import is_checked
+from structgen.core.kernels.records import KernelRecord
 from structgen.core.kernels.tokens import calls as tokens
 from structgen.core.regex.charset import partition
 from structgen.core.regex.ecma_parser import parse
@@ -93,9 +94,10 @@ def test_an_access_out_of_bounds_is_an_error() -> None:
     with pytest.raises(IndexError):
         tokens.add_rows(TABLE, 5, *(np.zeros(size, np.int32) for size in (256, 9, 9, 9)))
     none = np.zeros(0, np.int32)
-    described = checks.TableChecks(np.zeros((1, 6), np.int32), none, none, none, none, np.zeros((1, 4), np.int32))
+    described = checks.TableChecks([KernelRecord("node")])
+    described.kinds["other"] = 1
     with pytest.raises(IndexError):
-        described(array("i", [0]), array("q"), array("B"), checks.pool_words(*[none] * 7), 0, [0, 0, 0])
+        described(array("i", [0]), array("q"), array("B"), checks.pool_words(*[none] * 7), 0, [(0, "other")])
     with pytest.raises(IndexError):
         aligned.refresh(3, *bounds(1, np.zeros(1)))
 

@@ -19,10 +19,14 @@ import importlib, json, sys
 import numpy as np
 import structgen
 from structgen.core.kernels.heap_layout import FIRST_PLACE, H_CAP, H_HASH
+from structgen.core.kernels.tables import KernelTable
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
 which, source = sys.argv[1:]
-k = importlib.import_module(f"structgen.core.kernels.{'cfg' if which == 'cfg' else 'lalr'}.machine")
+k, declared = (
+    importlib.import_module(f"structgen.core.kernels.{'cfg' if which == 'cfg' else 'lalr'}.{name}")
+    for name in ("machine", "tables")
+)
 tokens = [bytes([byte]) for byte in range(256)] + [b"ab", b"abc", b", a", b"[[", "é".encode(), "éa".encode()]
 tokens += [bytes([a, b, c]) for a in b"abcdefghijkl" for b in b"abcdefghijkl" for c in b"abcdefghijkl,"] + [b""]
 words = Vocabulary(tokens, eos_token_ids=len(tokens) - 1)
@@ -59,7 +63,7 @@ def raises(run, *arguments):
     return False
 
 assert not use(matcher())
-places = {getattr(k, name): name for name in dir(k) if name.startswith("H_")}
+places = {table: name for name, table in vars(declared).items() if isinstance(table, KernelTable)}
 tables = [place for place in matcher()._machine._arrays if place >= FIRST_PLACE]
 missed = []
 for place in tables:
@@ -93,13 +97,13 @@ STRING: /"[^"]*"/
 %ignore " "
 """
 # What grows when it is too short, so nothing lies beyond its end: buffers, the mask heap, the list of unknown states.
-GROWING = {"cfg": {"H_A", "H_B", "H_C", "H_E", "H_MASKS"}, "lalr": {"H_UNKNOWN"}, "unproved": {"H_UNKNOWN"}}
+GROWING = {"cfg": {"a_at", "b_at", "c_at", "e_at", "mask_at"}, "lalr": {"unknown_at"}, "unproved": {"unknown_at"}}
 # What is looked at only where proofs do not say whether a stack is live, or only where they do; of no slices none fits
 # (`engines/cfg/test_slices.py` reads them).
 UNREAD = {
-    "lalr": {"H_CLEAN", "H_PREPARED"},
-    "unproved": {"H_OPEN"},
-    "cfg": {"H_SLICES", "H_SLICE_ENDS", "H_RESIDUES", "H_GROUPS", "H_GROUP"},
+    "lalr": {"clean_at", "is_prepared"},
+    "unproved": {"open_at"},
+    "cfg": {"slice_kinds", "slice_end", "residue_at", "group_from", "group_at"},
 }
 
 

@@ -23,8 +23,8 @@ KERNELS = Path(cfg.__file__).parents[1]
 VOCABULARY = Vocabulary([bytes([byte]) for byte in range(256)] + [b'"a', b'": ', b"12", b"}]", b""], eos_token_ids=260)
 TEXTS = (b'{"a": [1, 2, {"b": null}], "c": "\\u00e9"}', b"[[[[]]], -12.5e7, true]", b'"plain"')
 KEYS = {
-    cfg.ROW: cfg.ROW_KEY, cfg.CONT: cfg.CONT_KEY, cfg.GROUP: cfg.GROUP_KEY, cfg.LEX: cfg.LEX_KEY,
-    cfg.CLASSES: cfg.CLASSES_KEY, cfg.GOTO: cfg.GOTO_KEY, cfg.MEMO: cfg.MEMO_KEY, cfg.CONFIG: cfg.CONFIG_KEY,
+    cfg.ITEMS: cfg.ITEMS_KEY, cfg.CONT: cfg.CONT_KEY, cfg.GROUP: cfg.GROUP_KEY, cfg.LEX: cfg.LEX_KEY,
+    cfg.CLASSES: cfg.CLASSES_KEY, cfg.GOTO: cfg.GOTO_KEY, cfg.MEMO: cfg.MEMO_KEY, cfg.CONFIGS: cfg.CONFIGS_KEY,
     cfg.INCOMING: cfg.INCOMING_VALUE + 1,
 }  # fmt: skip
 """Where the keys of the grammar machine's records begin."""
@@ -75,7 +75,7 @@ def check(machine: Any, keys: dict[int, int]) -> set[int]:
 def test_records_of_the_grammar_machine() -> None:
     """Those too that are written in place: the continuations of a group."""
     machine = read(compile_grammar(normal_form(JSON), VOCABULARY))
-    assert check(machine, KEYS) >= {cfg.ROW, cfg.CONT, cfg.LEX, cfg.CLASSES, cfg.GOTO, cfg.CONFIG}
+    assert check(machine, KEYS) >= {cfg.ITEMS, cfg.CONT, cfg.LEX, cfg.CLASSES, cfg.GOTO, cfg.CONFIGS}
     left = compile_grammar(normal_form('start: start start | "a" | "(" start ")" |'), VOCABULARY).matcher()
     for byte in b"a(a(aa)a)" * 12:
         left.next_bytes()

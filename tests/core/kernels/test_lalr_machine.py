@@ -8,6 +8,7 @@ import pytest
 
 from structgen.core.engines.lalr.compiled import compile_contextual
 from structgen.core.kernels.lalr import machine as k
+from structgen.core.kernels.lalr import tables as kt
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
 pytest.importorskip("lark")
@@ -22,7 +23,7 @@ def test_classes_inside() -> None:
     vocabulary = Vocabulary([*tokens, b""], eos_token_ids=len(tokens))
     machine = compile_contextual(GRAMMAR, vocabulary).machine()
     segments = machine.tables.automata.segments
-    inside = machine._arrays[k.H_INSIDE].tolist()
+    inside = machine._arrays[kt.inside_at].tolist()
     path, uncut = bytearray(), 0
     for i, (byte, depth) in enumerate(zip(vocabulary.trie.byte.tolist(), vocabulary.trie.depth.tolist(), strict=True)):
         path[depth:] = bytes([byte])

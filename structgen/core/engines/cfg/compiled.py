@@ -21,7 +21,7 @@ from structgen.core.grammars.token_terminals import resolved
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import EmptyLanguageError
 
-MASK_BYTES = ROW_BYTES = 128 << 20
+MASK_BYTES = STATE_BYTES = 128 << 20
 
 
 class CfgGrammar(SharedMachine[CfgMachine]):
@@ -42,7 +42,7 @@ class CfgGrammar(SharedMachine[CfgMachine]):
         vocabulary: Vocabulary,
         embedded: frozenset[int],
         mask_bytes: int,
-        row_bytes: int,
+        state_bytes: int,
     ) -> None:
         source, vocabulary = resolved(source, vocabulary)
         spelled = spellable(source, vocabulary, embedded)
@@ -56,7 +56,7 @@ class CfgGrammar(SharedMachine[CfgMachine]):
         except EmptyLanguageError as error:
             raise unspellable(error, vocabulary, self._given) from None
         self.automata = CfgAutomata(source, self.tables)
-        self._limits = mask_bytes, row_bytes
+        self._limits = mask_bytes, state_bytes
         self._begin()
 
     def matcher(self) -> CfgMatcher:
@@ -78,7 +78,7 @@ class CfgGrammar(SharedMachine[CfgMachine]):
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of the terminals' automata, tables, rows and masks, as far as they have been used."""
+        """Bytes of the terminals' automata, tables, states and masks, as far as they have been used."""
         return self._table_bytes + self._machine.memory_bytes
 
     @cached_property
@@ -105,7 +105,7 @@ def compile_grammar(
     *,
     embedded: Iterable[int] = (),
     mask_bytes: int = MASK_BYTES,
-    row_bytes: int = ROW_BYTES,
+    state_bytes: int = STATE_BYTES,
 ) -> CfgGrammar:
     """Compile a context-free grammar in normal form for a vocabulary. O(grammar); all else is found when needed.
 
@@ -115,7 +115,7 @@ def compile_grammar(
         embedded: terminals (ids) whose text another matcher reads: `CfgMatcher.embedded_here` tells where one may
             begin, `CfgMatcher.after_embedded` goes on behind it. Their automata are not looked at.
         mask_bytes: bound of the memory for masks; they are forgotten when it is reached.
-        row_bytes: rows of more than this are left to the matchers that use them, and new matchers start afresh.
+        state_bytes: states of more than this are left to the matchers that use them, and new matchers start afresh.
 
     Raises:
         EmptyLanguageError: no text is in the language, or none that the vocabulary can spell.
@@ -123,4 +123,4 @@ def compile_grammar(
         TokenizerError: the vocabulary is too large for the machine.
     """
     check_vocabulary(vocabulary)
-    return CfgGrammar(grammar, vocabulary, frozenset(embedded), mask_bytes, row_bytes)
+    return CfgGrammar(grammar, vocabulary, frozenset(embedded), mask_bytes, state_bytes)

@@ -29,21 +29,21 @@ class CfgCompletions:
         self._words: dict[int, bytes] = {}
         self._of_suffixes: dict[int, bytes] = {}
 
-    def complete(self, machine: CfgMachine, config: int) -> bytes:
-        """A shortest text after which ``config`` may stop.
+    def complete(self, machine: CfgMachine, configs: int) -> bytes:
+        """A shortest text after which ``configs`` may stop.
 
         O(positions of the lexer state + n log n) for n continuations in reach, which are the open brackets.
         """
-        rests, best = _Rests(machine, self), (k.FAR, -1, 0)  # bytes, a position, the row after its terminal
-        for row, d in machine.threads(config):
-            nearest: dict[int, int] = {}  # the best position of each class; -1: back to the row
+        rests, best = _Rests(machine, self), (k.FAR, -1, 0)  # bytes, a position, the item set after its terminal
+        for items, d in machine.configurations(configs):
+            nearest: dict[int, int] = {}  # the best position of each class; -1: back to the item set
             for p in machine.lexer(d)[1]:
                 kind = int(self._automata.classes[p]) if p < self._automata.positions else -1
                 if kind not in nearest or self.position_lengths[p] < self.position_lengths[nearest[kind]]:
                     nearest[kind] = p
             for kind, p in nearest.items():
-                after = row if kind < 0 else machine.call(k.GOTO_ROW, row, kind, 0)
-                best = min(best, (self.position_lengths[p] + rests.of_row(after)[0], p, after))
+                after = items if kind < 0 else machine.call(k.GOTO_ITEMS, items, kind, 0)
+                best = min(best, (self.position_lengths[p] + rests.of_items(after)[0], p, after))
         _, position, after = best
         word = b"" if position >= self._automata.positions else self._word_from(position)
         return word + rests.text(after)
@@ -168,7 +168,7 @@ class CfgCompletions:
 
 
 class _Rests:
-    """Shortest texts that rows and continuations of one machine need to the end of the output."""
+    """Shortest texts that item sets and continuations of one machine need to the end of the output."""
 
     def __init__(self, machine: CfgMachine, words: CfgCompletions) -> None:
         self._machine = machine
@@ -177,10 +177,10 @@ class _Rests:
         self._end = int(machine.heap[k.H_END])
         self._best: dict[int, tuple[int, int, int]] = {self._end: (0, 0, 0)}  # length, suffix, next continuation
 
-    def of_row(self, row: int) -> tuple[int, int]:
+    def of_items(self, items: int) -> tuple[int, int]:
         """Bytes, and the item that needs no more."""
         best = k.FAR, k.END_ITEM
-        for item in self._machine.key(row, k.ROW_KEY):
+        for item in self._machine.key(items, k.ITEMS_KEY):
             if item == k.END_ITEM:
                 return 0, item
             suffix, at = item >> k.K_BITS, item & k.K_MASK
@@ -189,9 +189,9 @@ class _Rests:
             best = min(best, (self._lengths[suffix] + self._best[at][0], item))
         return best
 
-    def text(self, row: int) -> bytes:
-        """A shortest text from a row to the end."""
-        item = self.of_row(row)[1]
+    def text(self, items: int) -> bytes:
+        """A shortest text from an item set to the end."""
+        item = self.of_items(items)[1]
         suffix, at = (item >> k.K_BITS, item & k.K_MASK) if item != k.END_ITEM else (0, self._end)
         parts = [self._words.suffix_word(suffix)]
         while at != self._end:

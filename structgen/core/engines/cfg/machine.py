@@ -12,11 +12,12 @@ from structgen.core.engines.cfg.analysis import CfgTables
 from structgen.core.engines.cfg.token_index import CfgLexicon
 from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.kernels.cfg import machine as k
+from structgen.core.kernels.cfg import tables as kt
 from structgen.core.kernels.heaps import Heap
 from structgen.errors import GrammarError
 
 FIRST_HEAP, FIRST_HASH, FIRST_SCRATCH, FIRST_MASKS, FIRST_LEVEL = 1 << 17, 1 << 12, 1 << 16, 1 << 18, 16
-BUFFERS = (k.H_A, k.H_B, k.H_C, k.H_E)
+BUFFERS = (kt.a_at, kt.b_at, kt.c_at, kt.e_at)
 MOST_WORDS = k.LOCAL  # ids have 27 bits
 
 
@@ -60,7 +61,7 @@ def _read_automata(
     """Positions int64[n, 3] and edges, from the addresses of automata."""
     header = np.zeros(k.HEADER, np.int64)
     rows, edges = np.empty(position_words, np.int64), np.empty(edge_words, np.int64)
-    for place, data in ((k.H_A, rows), (k.H_B, edges)):
+    for place, data in ((kt.a_at, rows), (kt.b_at, edges)):
         header[place], header[place + k.CAPACITY] = data.ctypes.data, data.size
     header[k.H_CAP] = k.HEADER
     root = np.array([header.ctypes.data])
@@ -73,16 +74,16 @@ class CfgMachine(Heap):
 
     While the kernel lacks room (a flag is up) it changes nothing, until room was made.
 
-    Two heaps grow on demand. The one of masks is emptied when it would outgrow ``mask_bytes``. The one of rows holds
-    the states of matchers, so it is never emptied: once it is larger than ``row_bytes``, new matchers get a new
+    Two heaps grow on demand. The one of masks is emptied when it would outgrow ``mask_bytes``. The one of records holds
+    the states of matchers, so it is never emptied: once it is larger than ``state_bytes``, new matchers get a new
     machine (`CfgGrammar.machine`), and this one goes when its last matcher does.
 
     Attributes:
-        start: the configuration before any text.
+        start: the configurations before any text.
     """
 
     def __init__(
-        self, tables: CfgTables, automata: CfgAutomata, lexicon: CfgLexicon, mask_bytes: int, row_bytes: int
+        self, tables: CfgTables, automata: CfgAutomata, lexicon: CfgLexicon, mask_bytes: int, state_bytes: int
     ) -> None:
         super().__init__(k.run, k.REHASH, k.HEADER, k.SINK_WORDS, FIRST_HEAP, FIRST_HASH)
         self.tables = tables
@@ -90,13 +91,13 @@ class CfgMachine(Heap):
         self.lexicon = lexicon
         self.width = lexicon.width
         self.evictions = 0
-        self._mask_bytes, self.row_bytes = mask_bytes, row_bytes
+        self._mask_bytes, self.state_bytes = mask_bytes, state_bytes
         self.heap[k.HEADER + k.LEX_TABLE : k.HEADER + k.LEX_KEY] = -1
         self._masks = np.empty(min(FIRST_MASKS, max(mask_bytes // 8, 1)), np.int64)
         self._place_masks(1, 1)
         for place in BUFFERS:
             self._set(place, np.empty(FIRST_SCRATCH, np.int64))
-        self._set(k.H_MOVES, np.zeros(3 * k.MOVES, np.int64))
+        self._set(kt.move_at, np.zeros(3 * k.MOVES, np.int64))
         self._set_levels(FIRST_LEVEL)
         self._set_lexicon()
         self._set_tables()
@@ -104,14 +105,14 @@ class CfgMachine(Heap):
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes in use: rows, masks, moves and working memory."""
+        """Bytes in use: records, masks, moves and working memory."""
         grown = sum(self._arrays[place].nbytes - 8 * FIRST_SCRATCH for place in BUFFERS)  # the first is hardly touched
         return int(8 * (self.heap[k.H_TOP] + self.heap[k.H_MTOP]) + self._hash.nbytes + grown) + 8 * 3 * k.MOVES
 
     @property
     def is_full(self) -> bool:
         """Whether new matchers should have a new machine."""
-        return 8 * int(self.heap[k.H_TOP]) > self.row_bytes
+        return 8 * int(self.heap[k.H_TOP]) > self.state_bytes
 
     def provide(self, result: int) -> None:
         """Give the kernel the room that it asked for with RETRY; all its results so far stay valid.
@@ -139,9 +140,9 @@ class CfgMachine(Heap):
         self.heap[k.H_FLAG] = 0
 
     # --- what Python reads of the heap ---
-    def threads(self, config: int) -> list[tuple[int, int]]:
-        """Row and lexer state of each thread of a configuration."""
-        words = self.key(config, k.CONFIG_KEY)
+    def configurations(self, configs: int) -> list[tuple[int, int]]:
+        """Item set and lexer state of each configuration."""
+        words = self.key(configs, k.CONFIGS_KEY)
         return [(word >> k.K_BITS, word & k.K_MASK) for word in words]
 
     def key(self, record: int, offset: int) -> list[int]:
@@ -163,8 +164,8 @@ class CfgMachine(Heap):
 
     def measure(self, positions: list[int], suffixes: list[int]) -> None:
         """Give the kernel what BOUND needs: bytes of a shortest word from each position on, and of each suffix."""
-        self._set(k.H_LEAST, np.array(suffixes, np.int64))
-        self._set(k.H_TO_GO, np.array(positions, np.int64))
+        self._set(kt.least_of, np.array(suffixes, np.int64))
+        self._set(kt.to_go_from, np.array(positions, np.int64))
 
     def clear_masks(self) -> None:
         """Forget all masks."""
@@ -185,76 +186,76 @@ class CfgMachine(Heap):
 
     # --- addresses ---
     def _place_masks(self, top: int, epoch: int) -> None:
-        self._set(k.H_MASKS, self._masks)
+        self._set(kt.mask_at, self._masks)
         self.heap[k.H_MTOP], self.heap[k.H_EPOCH] = top, epoch
 
     _evicted_at = -1
 
     def _set_levels(self, width: int) -> None:
         depth = self.lexicon.depth + 3
-        self._set(k.H_LEVELS, np.empty(depth * width, np.int64))
+        self._set(kt.level_at, np.empty(depth * width, np.int64))
         self.heap[k.H_WIDTH_OF_LEVEL] = width
-        for place in (k.H_COUNT, k.H_DEFERRED, k.H_PATH, k.H_NEAR):
+        for place in (kt.count_at, kt.deferred_at, kt.path_at, kt.near_at):
             self._set(place, np.zeros(depth + 1, np.int64))
 
     def _set_lexicon(self) -> None:
         words = self.lexicon
-        self._set(k.H_TRIE, words.nodes)
-        self._set(k.H_BELOW, words.below)
-        self._set(k.H_ORDER, words.order)
-        self._set(k.H_BEFORE, words.before)
-        self._set(k.H_ROOT, words.root)
-        self._set(k.H_SAME, words.next_same)
-        self._set(k.H_OFFSETS, words.vocabulary.token_offsets)
-        self._set(k.H_BYTES, words.vocabulary.token_bytes)
-        self._set(k.H_EOS, words.eos)
-        self._set(k.H_SLICES, words.slices.kinds)
-        self._set(k.H_SLICE_ENDS, words.slices.ends)
-        self._set(k.H_SLICE_ROWS, words.slices.rows)
-        self._set(k.H_RESIDUES, words.slices.residues)
-        self._set(k.H_REST_ENDS, words.slices.rest_ends)
-        self._set(k.H_RESTS, words.slices.rests)
-        self._set(k.H_GROUPS, words.slices.groups)
-        self._set(k.H_GROUP, words.slices.members)
+        self._set(kt.trie_at, words.nodes)
+        self._set(kt.kinds_at, words.below)
+        self._set(kt.token_at, words.order)
+        self._set(kt.tokens_before, words.before)
+        self._set(kt.root_of, words.root)
+        self._set(kt.next_same, words.next_same)
+        self._set(kt.offset_of, words.vocabulary.token_offsets)
+        self._set(kt.byte_at, words.vocabulary.token_bytes)
+        self._set(kt.eos_at, words.eos)
+        self._set(kt.slice_kinds, words.slices.kinds)
+        self._set(kt.slice_end, words.slices.ends)
+        self._set(kt.slice_row, words.slices.rows)
+        self._set(kt.residue_at, words.slices.residues)
+        self._set(kt.remainder_end, words.slices.rest_ends)
+        self._set(kt.remainder_at, words.slices.rests)
+        self._set(kt.group_from, words.slices.groups)
+        self._set(kt.group_at, words.slices.members)
         self.heap[k.H_NODES], self.heap[k.H_EOSES] = len(words.nodes), len(words.eos)
         self.heap[k.H_DEPTH], self.heap[k.H_WIDTH] = words.depth, words.width
 
     def _set_tables(self) -> None:
         tables, automata = self.tables, self.automata
-        self._set(k.H_HEADS, np.full(len(tables.empty), -1, np.int64))
-        self._set(k.H_PENDING, np.zeros(len(tables.members), np.int64))
-        self._set(k.H_SEGMENTS, np.zeros(2 * len(tables.empty), np.int64))
-        self._set(k.H_CONT, np.zeros(len(tables.empty), np.int64))
+        self._set(kt.head_of, np.full(len(tables.empty), -1, np.int64))
+        self._set(kt.is_pending, np.zeros(len(tables.members), np.int64))
+        self._set(kt.segment_at, np.zeros(2 * len(tables.empty), np.int64))
+        self._set(kt.cont_of, np.zeros(len(tables.empty), np.int64))
         self.heap[k.H_COMPONENTS] = len(tables.members)
-        self._set(k.H_WIDE, np.zeros(len(automata.classes), np.int32))
-        self._set(k.H_STAYS, np.zeros(len(automata.classes), np.int64))
-        self._set(k.H_LASTS, np.zeros(len(automata.classes), np.int64))
+        self._set(kt.known_wide, np.zeros(len(automata.classes), np.int32))
+        self._set(kt.known_stays, np.zeros(len(automata.classes), np.int64))
+        self._set(kt.known_lasts, np.zeros(len(automata.classes), np.int64))
         self.heap[k.H_TERMINALS], self.heap[k.H_PSEUDO] = (
             len(tables.classes),
             len(tables.classes) - len(tables.embedded),
         )
         for place, data in (
-            (k.H_EDGES, automata.edges),
-            (k.H_EDGE, automata.edge),
-            (k.H_CLASS, automata.classes),
-            (k.H_ACCEPTS, automata.accepts),
+            (kt.edges_from, automata.edges),
+            (kt.edge_at, automata.edge),
+            (kt.class_of, automata.classes),
+            (kt.is_accepting, automata.accepts),
         ):
             self._set(place, data)
-        self._set(k.H_IGNORED, _ints(automata.ignored))
+        self._set(kt.ignored_at, _ints(automata.ignored))
         self.heap[k.H_IGNOREDS] = len(automata.ignored)
         for place, numbers in (
-            (k.H_FIRST, tables.first),
-            (k.H_NEXT, tables.next),
-            (k.H_NULLABLE, tables.nullable),
-            (k.H_EMPTY, tables.empty),
-            (k.H_SCC, tables.component),
-            (k.H_LOOPS, tables.loops),
+            (kt.first_of, tables.first),
+            (kt.next_of, tables.next),
+            (kt.is_nullable, tables.nullable),
+            (kt.can_be_empty, tables.empty),
+            (kt.scc_of, tables.component),
+            (kt.is_recursive, tables.loops),
         ):
             self._set(place, _ints(numbers))
-        for place, lists in ((k.H_MEMBERS, tables.members), (k.H_STARTS, automata.starts)):
+        for place, lists in ((kt.members_from, tables.members), (kt.starts_from, automata.starts)):
             self._set(place, _ints([0, *accumulate(map(len, lists))]))
             self._set(place + 2, _ints([n for part in lists for n in part]))
-        for place, pairs in ((k.H_CORNERS, tables.corners), (k.H_SCANS, tables.scans)):
+        for place, pairs in ((kt.corners_from, tables.corners), (kt.scans_from, tables.scans)):
             self._set(place, _ints([0, *accumulate(map(len, pairs))]))
             self._set(place + 2, _ints([n for part in pairs for pair in part for n in pair]))
 

@@ -21,7 +21,7 @@ MAX_BYTES = 1 << 24
 
 
 class CfgMatcher(StateMatcher["CfgGrammar"]):
-    """One output in progress. Make one with `CfgGrammar.matcher`. Its state is a configuration of the machine."""
+    """One output in progress. Make one with `CfgGrammar.matcher`. Its state is a set of configurations."""
 
     __slots__ = ()
 
@@ -80,7 +80,9 @@ class CfgMatcher(StateMatcher["CfgGrammar"]):
         if self._terminated or not tables.embedded or not self._machine.call(ENDS, self._state) & 2:
             return frozenset()
         with self._machine.lock:
-            classes = {kind for _, d in self._machine.threads(self._state) for kind in self._machine.pseudo_classes(d)}
+            classes = {
+                kind for _, d in self._machine.configurations(self._state) for kind in self._machine.pseudo_classes(d)
+            }
         return frozenset(t for t, c in tables.embedded.items() if c in classes)
 
     def after_embedded(self, terminal: int) -> CfgMatcher:

@@ -1,7 +1,7 @@
 """Slices of a vocabulary: the tokens that are text of some kinds of characters, whatever they spell.
 
 Most of what may be written inside a string or a comment is such text: from a lexer state that any character but a few
-leaves as it is, a slice is a row to copy, and only what is left is walked (`core.kernels.cfg.units`). Made once
+leaves as it is, a slice is a row to copy, and only what is left is walked (`core.kernels.cfg.lexer_splits`). Made once
 for a vocabulary and kept in the cache folder.
 """
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from structgen.core.engines.byte_sets import byte_set, flags
 from structgen.core.engines.cfg.analysis import CfgTables
-from structgen.core.engines.cfg.compiled import MASK_BYTES, ROW_BYTES, CfgGrammar, compile_grammar
+from structgen.core.engines.cfg.compiled import MASK_BYTES, STATE_BYTES, CfgGrammar, compile_grammar
 from structgen.core.engines.cfg.completion import CfgCompletions
 from structgen.core.engines.cfg.last_bytes import bytes_before, last_bytes_of
 from structgen.core.engines.cfg.machine import CfgAutomata, CfgMachine
@@ -175,7 +175,7 @@ class _Outer(CfgGrammar):
     """A grammar with embedded terminals that knows their shortest texts."""
 
     def __init__(self, source: ContextFreeGrammar, vocabulary: Vocabulary, words: Mapping[int, bytes]) -> None:
-        super().__init__(source, vocabulary, frozenset(words), MASK_BYTES, ROW_BYTES)
+        super().__init__(source, vocabulary, frozenset(words), MASK_BYTES, STATE_BYTES)
         self._words = {self.tables.embedded[t]: word for t, word in words.items() if t in self.tables.embedded}
 
     @cached_property

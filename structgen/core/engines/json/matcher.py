@@ -28,7 +28,7 @@ PIECE = 16
 _QUOTE = byte_set(b'"')
 _BEFORE, _STEPS, _TOP = layout.STATE_BEFORE, layout.STATE_STEPS, layout.STATE_TOP
 _LENGTH, _ENDED, _COUNT = layout.STATE_LENGTH, layout.STATE_ENDED, layout.STATE_COUNT
-_THREADS = layout.STATE_THREADS
+_CONFIGURATIONS = layout.STATE_CONFIGURATIONS
 # What matchers begin with, copied: one configuration, which awaits the root's value; no open container; no text.
 _START = array("q", (-1, 0, 0, 0, 0, 1, layout.VALUE, 0, 0, -1)) + array("q", bytes(8 * (FIRST_TRAIL - 10)))
 _ARENA = array("q", bytes(8 * FIRST_ARENA))
@@ -52,8 +52,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """``remembers``: whether masks that were made before are copied; else each is made anew, for tests."""
         super().__init__(grammar)
         tables, trail = grammar.tables, _START[:]
-        trail[_THREADS + 1] = tables.root
-        trail[_THREADS + 2] = 0 if tables.grammar[layout.H_WHITESPACE] == layout.ANY else 1
+        trail[_CONFIGURATIONS + 1] = tables.root
+        trail[_CONFIGURATIONS + 2] = 0 if tables.grammar[layout.H_WHITESPACE] == layout.ANY else 1
         self._own(remembers, trail, _ARENA[:], _TEXT[:] if tables.distinct else _TEXT[:1], 0)
 
     @property
@@ -345,18 +345,18 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     def _end(self) -> int:
         """Where the present state ends in the trail."""
         place = self._block[layout.B_PLACE]
-        return place + _THREADS + 4 * self._trail[place + _COUNT]
+        return place + _CONFIGURATIONS + 4 * self._trail[place + _COUNT]
 
     def _threads(self) -> array[int]:
         """The configurations, four words each."""
-        return self._trail[self._block[layout.B_PLACE] + _THREADS : self._end()]
+        return self._trail[self._block[layout.B_PLACE] + _CONFIGURATIONS : self._end()]
 
     def _provide(self, context: KernelContext, status: int) -> None:
         """Give a kernel what it asked for, of this matcher's memory or of the context's."""
         registers = context.registers
         text_is_short = self._tables.distinct and registers[layout.POSITION] + 2 > len(self._text)
         if status == layout.SHORT or (status == layout.FULL and text_is_short):
-            need = _THREADS + 4 * registers[layout.ALTERNATIVES]
+            need = _CONFIGURATIONS + 4 * registers[layout.ALTERNATIVES]
             _extend(self._trail, self._end() + need)
             _extend(self._arena, self._trail[self._block[layout.B_PLACE] + _TOP] + registers[layout.USED])
             if self._tables.distinct:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, LalrTables
 from structgen.core.kernels.lalr import machine as k
+from structgen.core.kernels.lalr import tables as kt
 
 MOST_WORDS = 1 << 22
 """Of what is found; a larger parse table goes without."""
@@ -97,13 +98,13 @@ def prove(tables: LalrTables) -> Proofs | None:
         return None
     flat = [item for own in items for item in own]
     arrays: dict[int, npt.NDArray[np.int32] | Words] = {
-        k.H_ITEM_START: _ints([0, *accumulate(map(len, items))]),
-        k.H_ITEM_ORIGIN: _ints([origin for origin, _ in flat]),
-        k.H_ITEM_DOT: _ints([dot for _, dot in flat]),
-        k.H_GOTO_START: _ints([0, *accumulate(map(len, gotos))]),
-        k.H_GOTO_SYMBOL: _ints([symbol for own in gotos for symbol in own]),
-        k.H_VALUE_START: np.array(places, np.int64),
-        k.H_OUT_START: np.array(outs, np.int64),
+        kt.items_from: _ints([0, *accumulate(map(len, items))]),
+        kt.item_origin: _ints([origin for origin, _ in flat]),
+        kt.item_dot: _ints([dot for _, dot in flat]),
+        kt.gotos_from: _ints([0, *accumulate(map(len, gotos))]),
+        kt.goto_symbol: _ints([symbol for own in gotos for symbol in own]),
+        kt.values_from: np.array(places, np.int64),
+        kt.out_from: np.array(outs, np.int64),
     }
     following = _following(tables, Lexemes(tables))
     found = _saturated(tables, arrays, following, np.zeros(max(places[-1], 1), np.int64))
@@ -111,7 +112,7 @@ def prove(tables: LalrTables) -> Proofs | None:
     exact = not np.any(possible & ~following) or np.array_equal(
         found, _saturated(tables, arrays, possible | following, found.copy())
     )
-    arrays |= {k.H_FOLLOWING: following.reshape(-1), k.H_PROOF: found}
+    arrays |= {kt.following_at: following.reshape(-1), kt.proof_at: found}
     return Proofs(arrays, exact, 1 + max(sizes))
 
 
@@ -125,11 +126,11 @@ def _saturated(
     own: dict[int, npt.NDArray[np.int32] | Words] = {
         **arrays,
         **parser_arrays(tables),
-        k.H_FOLLOWING: following.reshape(-1),
-        k.H_PROOF: proof,
-        k.H_SCRATCH: np.zeros(2 * states, np.int64),
-        k.H_UNKNOWN: np.array([0, *accumulate(map(len, before))], np.int64),
-        k.H_LEVEL: np.array([state for found in before for state in found] or [0], np.int64),
+        kt.following_at: following.reshape(-1),
+        kt.proof_at: proof,
+        kt.scratch_at: np.zeros(2 * states, np.int64),
+        kt.unknown_at: np.array([0, *accumulate(map(len, before))], np.int64),
+        kt.level_at: np.array([state for found in before for state in found] or [0], np.int64),
     }
     for place, data in own.items():
         header[place], header[place + 1] = data.ctypes.data, data.size
@@ -144,10 +145,10 @@ def _saturated(
 def parser_arrays(tables: LalrTables) -> dict[int, npt.NDArray[np.int32]]:
     """The parse table, by places in the heap's header."""
     return {
-        k.H_ACTION: tables.action.reshape(-1),
-        k.H_GOTO: tables.goto.reshape(-1),
-        k.H_RULE_SIZE: _ints([len(expansion) for _, expansion in tables.rules]),
-        k.H_RULE_ORIGIN: _ints([origin for origin, _ in tables.rules]),
+        kt.action_at: tables.action.reshape(-1),
+        kt.goto_at: tables.goto.reshape(-1),
+        kt.rule_size: _ints([len(expansion) for _, expansion in tables.rules]),
+        kt.rule_origin: _ints([origin for origin, _ in tables.rules]),
     }
 
 

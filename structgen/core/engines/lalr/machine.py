@@ -12,6 +12,7 @@ from structgen.core.engines.lalr.liveness_proofs import Proofs, parser_arrays
 from structgen.core.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, TAB_WIDTH, LalrTables
 from structgen.core.kernels.heaps import Heap
 from structgen.core.kernels.lalr import machine as k
+from structgen.core.kernels.lalr import tables as kt
 from structgen.core.regex.utf8 import Utf8Tree, utf8_tree
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GrammarError
@@ -43,13 +44,13 @@ class LalrMachine(Heap):
         self.tables = tables
         self.width = -(-vocabulary.size // 32)
         self.row_bytes = row_bytes
-        self._set(k.H_UNKNOWN, np.zeros(FIRST_UNKNOWN, np.int64))
+        self._set(kt.unknown_at, np.zeros(FIRST_UNKNOWN, np.int64))
         self._set_characters(utf8_tree(tables.automata.segments))
         self._set_tables()
         self._set_proofs(proofs)
         self._set_vocabulary(vocabulary)
         rows = max(1, mask_bytes // (4 * self.width))
-        self._set(k.H_MASKS, np.empty(rows * self.width, np.int32))
+        self._set(kt.mask_at, np.empty(rows * self.width, np.int32))
         self.heap[k.H_MASK_CAP], self.heap[k.H_EPOCH] = rows, 1
         self.liveness: Liveness = Liveness(self)
         self.bounds: dict[int, int] = {}
@@ -61,7 +62,7 @@ class LalrMachine(Heap):
         if result == k.RETRY:
             self._grow()
         else:
-            self._decide(np.unique(self._arrays[k.H_UNKNOWN][: int(self.heap[k.H_UNKNOWNS])]).tolist())
+            self._decide(np.unique(self._arrays[kt.unknown_at][: int(self.heap[k.H_UNKNOWNS])]).tolist())
 
     def _decide(self, configs: list[int]) -> None:
         """Say which configurations are live; up to one that is given up, as what lies behind it need not be known.
@@ -116,7 +117,7 @@ class LalrMachine(Heap):
             raise GrammarError(f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB")
         self._grow_records()
         if flag & k.UNKNOWN_FULL:
-            self._set(k.H_UNKNOWN, np.zeros(4 * len(self._arrays[k.H_UNKNOWN]), np.int64))
+            self._set(kt.unknown_at, np.zeros(4 * len(self._arrays[kt.unknown_at]), np.int64))
         self.heap[k.H_FLAG] = 0
 
     # --- what Python reads of the heap ---
@@ -167,13 +168,13 @@ class LalrMachine(Heap):
 
     def set_clean(self, lexer: int, terminals: set[int]) -> None:
         """Say that a lexer is prepared, and which terminals can be finished cleanly from its start."""
-        clean = self._arrays[k.H_CLEAN]
+        clean = self._arrays[kt.clean_at]
         for terminal in terminals:
             word, bit = divmod(terminal, 64)
             place = lexer * self.bit_words + word
             value = int(clean[place]) | 1 << bit
             clean[place] = value - (1 << 64) if value >> 63 else value
-        self._arrays[k.H_PREPARED][lexer] = 1
+        self._arrays[kt.is_prepared][lexer] = 1
 
     # --- addresses ---
     def _set_characters(self, tree: Utf8Tree) -> None:
@@ -187,43 +188,43 @@ class LalrMachine(Heap):
             inside = {child for child in children if child >= 0}
             below.append(inside if leaf else set().union(*(below[child] for child in inside)))
         self.heap[k.H_CLASSES] = automata.classes
-        self._set(k.H_ASCII, ascii_class)
-        self._set(k.H_LEAD, tree.root)
-        self._set(k.H_CHILDREN, np.ascontiguousarray(tree.children).reshape(-1))
-        self._set(k.H_LEAF, tree.leaf.astype(np.int32))
-        self._set(k.H_BELOW_START, _ints([0, *accumulate(map(len, below))]))
-        self._set(k.H_BELOW, _ints([name for inside in below for name in sorted(inside)]))
-        self._set(k.H_TRANSITIONS, np.ascontiguousarray(automata.transitions).reshape(-1))
-        self._set(k.H_FINAL, automata.flags)
-        self._set(k.H_KEYWORDS, automata.keywords)
+        self._set(kt.ascii_class, ascii_class)
+        self._set(kt.lead_node, tree.root)
+        self._set(kt.child_at, np.ascontiguousarray(tree.children).reshape(-1))
+        self._set(kt.is_leaf, tree.leaf.astype(np.int32))
+        self._set(kt.below_from, _ints([0, *accumulate(map(len, below))]))
+        self._set(kt.below_at, _ints([name for inside in below for name in sorted(inside)]))
+        self._set(kt.transition_at, np.ascontiguousarray(automata.transitions).reshape(-1))
+        self._set(kt.flags_of, automata.flags)
+        self._set(kt.keywords_of, automata.keywords)
 
     def _set_tables(self) -> None:
         tables = self.tables
         numbers = {name: i for i, name in enumerate(tables.terminals)}
         count = len(tables.terminals)
-        self._set(k.H_SCRATCH, np.zeros(count + 16, np.int64))
-        self._set(k.H_STACK, np.zeros(k.STACK, np.int64))
+        self._set(kt.scratch_at, np.zeros(count + 16, np.int64))
+        self._set(kt.stack_at, np.zeros(k.STACK, np.int64))
         for place, data in parser_arrays(tables).items():
             self._set(place, data)
         self.heap[k.H_TERMINALS], self.heap[k.H_STATES] = count, len(tables.action)
         self.heap[k.H_NONTERMINALS] = tables.goto.shape[1]
         self.heap[k.H_END], self.heap[k.H_END_STATE] = count - 1, tables.end
-        self._set(k.H_LEXER_OF, tables.lexer_of)
-        self._set(k.H_THREAD_START, _ints([0, *accumulate(map(len, tables.lexers))]))
+        self._set(kt.lexer_at, tables.lexer_of)
+        self._set(kt.threads_from, _ints([0, *accumulate(map(len, tables.lexers))]))
         starts = tables.automata.starts
         threads = [terminal << 32 | starts[terminal] for lexer in tables.lexers for terminal in lexer]
-        self._set(k.H_THREAD, np.array(threads or [0], np.int64))
-        self._set(k.H_TYPES, tables.retyped.reshape(-1))
+        self._set(kt.start_thread, np.array(threads or [0], np.int64))
+        self._set(kt.retyped_at, tables.retyped.reshape(-1))
         self.heap[k.H_KEYWORD_COUNT] = tables.retyped.shape[1]
-        self._set(k.H_IGNORED, _ints([int(i in tables.ignored) for i in range(count)]))
-        self._set(k.H_CLEAN, np.zeros(len(tables.lexers) * self.bit_words, np.int64))
-        self._set(k.H_PREPARED, np.zeros(len(tables.lexers), np.int32))
+        self._set(kt.is_ignored, _ints([int(i in tables.ignored) for i in range(count)]))
+        self._set(kt.clean_at, np.zeros(len(tables.lexers) * self.bit_words, np.int64))
+        self._set(kt.is_prepared, np.zeros(len(tables.lexers), np.int32))
         self.heap[k.H_DISTRUST] = tables.distrust
         brackets = [(name in OPENING) - (name in CLOSING) if tables.newline >= 0 else 0 for name in tables.terminals]
-        self._set(k.H_BRACKET, _ints(brackets))
+        self._set(kt.bracket_of, _ints(brackets))
         self.heap[k.H_NEWLINE], self.heap[k.H_TAB_WIDTH] = tables.newline, TAB_WIDTH
         self.heap[k.H_INDENT], self.heap[k.H_DEDENT] = numbers.get(INDENT, -1), numbers.get(DEDENT, -1)
-        classes = self._arrays[k.H_ASCII]
+        classes = self._arrays[kt.ascii_class]
         for place, character in ((k.H_BLANK, " "), (k.H_TAB, "\t"), (k.H_LINE_END, "\n")):
             self.heap[place] = int(classes[ord(character)]) if tables.newline >= 0 else -1
 
@@ -231,28 +232,28 @@ class LalrMachine(Heap):
         if proofs:
             for place, data in proofs.arrays.items():
                 self._set(place, data)
-            self._set(k.H_SCRATCH, np.zeros(max(proofs.scratch, len(self.tables.terminals) + 16), np.int64))
+            self._set(kt.scratch_at, np.zeros(max(proofs.scratch, len(self.tables.terminals) + 16), np.int64))
             self.heap[k.H_PROVED], self.heap[k.H_EXACT] = 1, proofs.exact
 
     def _set_vocabulary(self, vocabulary: Vocabulary) -> None:
         trie = vocabulary.trie
-        self._set(k.H_TRIE_BYTE, trie.byte)
-        self._set(k.H_TRIE_DEPTH, trie.depth)
-        self._set(k.H_TRIE_END, trie.subtree_end)
-        self._set(k.H_TRIE_TOKEN, trie.token)
+        self._set(kt.trie_byte, trie.byte)
+        self._set(kt.trie_depth, trie.depth)
+        self._set(kt.trie_end, trie.subtree_end)
+        self._set(kt.trie_token, trie.token)
         order, before = trie.in_order
-        self._set(k.H_ORDER, order)
-        self._set(k.H_BEFORE, before)
-        self._set(k.H_PATH, np.zeros(trie.max_depth + 2, np.int32))
-        self._set(k.H_OPEN, np.empty(len(trie) + 1, np.int32))
+        self._set(kt.token_at, order)
+        self._set(kt.tokens_before, before)
+        self._set(kt.path_at, np.zeros(trie.max_depth + 2, np.int32))
+        self._set(kt.open_at, np.empty(len(trie) + 1, np.int32))
         self.heap[k.H_TRIE_SIZE] = len(trie)
-        self._set(k.H_OFFSETS, vocabulary.token_offsets)
-        self._set(k.H_BYTES, vocabulary.token_bytes)
+        self._set(kt.offset_of, vocabulary.token_offsets)
+        self._set(kt.byte_at, vocabulary.token_bytes)
         eos = _ints(list(vocabulary.eos_token_ids))
-        self._set(k.H_EOS, eos)
+        self._set(kt.eos_at, eos)
         self.heap[k.H_EOSES], self.heap[k.H_WIDTH] = len(vocabulary.eos_token_ids), self.width
-        self._set(k.H_LEVEL, np.zeros(trie.max_depth + 2, np.int64))
-        self._set(k.H_INSIDE, np.empty(len(trie), np.int64))
+        self._set(kt.level_at, np.zeros(trie.max_depth + 2, np.int64))
+        self._set(kt.inside_at, np.empty(len(trie), np.int64))
         self.call(k.CLASSES_INSIDE, 0)
 
 

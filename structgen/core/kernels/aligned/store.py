@@ -5,7 +5,8 @@ from numba.extending import intrinsic
 
 from structgen.core.kernels.aligned.layout import *
 from structgen.core.kernels.jit import CHECKED, internal
-from structgen.core.kernels.memory import ARGUMENT_WORDS, word
+from structgen.core.kernels.memory import word
+from structgen.core.kernels.tables import ARGUMENT_WORDS
 
 
 def _place(context, builder, dtype, args):

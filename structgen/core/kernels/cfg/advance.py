@@ -2,20 +2,11 @@
 
 from structgen.core.kernels.cfg.buffers import intern, push, sort_unique
 from structgen.core.kernels.cfg.continuations import push_item
-from structgen.core.kernels.cfg.item_sets import goto, row_of, union
+from structgen.core.kernels.cfg.item_sets import goto, item_set_of, union
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import any_lex, step
-from structgen.core.kernels.cfg.tables import (
-    class_of,
-    count_at,
-    level_at,
-    move_at,
-    offset_of,
-    set_count_at,
-    set_level_at,
-    set_move_at,
-)
-from structgen.core.kernels.cfg.walks import add_thread
+from structgen.core.kernels.cfg.tables import *
+from structgen.core.kernels.cfg.walks import add_config
 from structgen.core.kernels.interning import lacks_room, length, raise_flag, set_word, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import address, element_reader, size, within
@@ -25,45 +16,45 @@ _byte = element_reader(8, signed=False)
 
 @internal
 def _config_of(h, level):
-    """The configuration of the threads of a level."""
+    """The configurations of a level."""
     first = level * word(h, H_WIDTH_OF_LEVEL)
     start = word(h, H_CTOP)
     for j in range(first, first + count_at(h, level)):
-        push(h, H_C, level_at(h, j) & THREAD_MASK)
+        push(h, H_C, level_at(h, j) & CONFIG_MASK)
     sort_unique(h, H_C, start)
-    config = intern(h, CONFIG, start, CONFIG_KEY - 2)
-    return RETRY if lacks_room(h) else config
+    configs = intern(h, CONFIGS, start, CONFIGS_KEY - 2)
+    return RETRY if lacks_room(h) else configs
 
 
 @internal
-def advance(h, config, data, count):
-    """The configuration after ``count`` bytes at address ``data``; DEAD if there is none."""
+def advance(h, configs, data, count):
+    """The configurations after ``count`` bytes at address ``data``; DEAD if there is none."""
     width = word(h, H_WIDTH_OF_LEVEL)
-    n = length(h, config)
+    n = length(h, configs)
     if n > width:
         raise_flag(h, LEVELS_FULL)
         return RETRY
     for i in range(n):
-        set_level_at(h, i, word(h, config + CONFIG_KEY + i))
+        set_level_at(h, i, word(h, configs + CONFIGS_KEY + i))
     set_count_at(h, 0, n)
     now = 0
     for at in range(count):
-        following, new_row = 1 - now, 0
+        following, new_items = 1 - now, 0
         set_count_at(h, following, 0)
         for j in range(now * width, now * width + count_at(h, now)):
-            thread = level_at(h, j) & THREAD_MASK
-            d = step(h, thread & K_MASK, _byte(data, at))
+            config = level_at(h, j) & CONFIG_MASK
+            d = step(h, config & K_MASK, _byte(data, at))
             if d < 0:
                 continue
-            add_thread(h, following, thread >> K_BITS, d)
+            add_config(h, following, config >> K_BITS, d)
             classes = word(h, d + LEX_ACCEPTS)
             if classes != 0 and not lacks_room(h):
-                row = goto(h, thread >> K_BITS, classes)
-                new_row = row if new_row == 0 else union(h, new_row, row)
+                items = goto(h, config >> K_BITS, classes)
+                new_items = items if new_items == 0 else union(h, new_items, items)
         if lacks_room(h):
             return RETRY
-        if new_row != 0:
-            add_thread(h, following, new_row, word(h, new_row + ROW_LEX))
+        if new_items != 0:
+            add_config(h, following, new_items, word(h, new_items + ITEMS_LEX))
         now = following
         if count_at(h, now) == 0:
             return DEAD
@@ -72,7 +63,7 @@ def advance(h, config, data, count):
 
 @internal
 def initial(h, suffix):
-    """The configuration before any text; also makes the records that all others refer to."""
+    """The configurations before any text; also makes the records that all others refer to."""
     for item in range(2):
         start = word(h, H_CTOP)
         push(h, H_C, item)
@@ -83,64 +74,64 @@ def initial(h, suffix):
     classes = intern(h, CLASSES, every, 0)
     start = word(h, H_CTOP)
     push(h, H_C, -1)
-    any_row = intern(h, ROW, start, ROW_KEY - 2)
-    set_word(h, H_ANY, any_row)
-    set_word(h, any_row + ROW_BUILT, 1)
+    any_items = intern(h, ITEMS, start, ITEMS_KEY - 2)
+    set_word(h, H_ANY, any_items)
+    set_word(h, any_items + ITEMS_BUILT, 1)
     lex = any_lex(h, classes)
     start = word(h, H_CTOP)
     push_item(h, suffix, word(h, H_END))
-    row = row_of(h, start)
+    items = item_set_of(h, start)
     if lacks_room(h):
         return RETRY
-    set_word(h, any_row + ROW_LEX, lex)
+    set_word(h, any_items + ITEMS_LEX, lex)
     set_count_at(h, 0, 0)
-    add_thread(h, 0, row, word(h, row + ROW_LEX))
+    add_config(h, 0, items, word(h, items + ITEMS_LEX))
     return _config_of(h, 0)
 
 
 @internal
-def after_terminal(h, config, t):
-    """The configuration after terminal ``t``, one of no text of its own, was read; DEAD if it cannot stand here."""
+def after_terminal(h, configs, t):
+    """The configurations after terminal ``t``, one of no text of its own, was read; DEAD if it cannot stand here."""
     start = word(h, H_CTOP)
     push(h, H_C, t)
-    single, row = intern(h, CLASSES, start, 0), 0
-    for i in range(length(h, config)):
-        thread = word(h, config + CONFIG_KEY + i)
-        r, d = thread >> K_BITS, thread & K_MASK
+    single, items = intern(h, CLASSES, start, 0), 0
+    for i in range(length(h, configs)):
+        config = word(h, configs + CONFIGS_KEY + i)
+        r, d = config >> K_BITS, config & K_MASK
         for j in range(1, length(h, d)):
             if class_of(h, word(h, d + LEX_KEY + j)) == t and not lacks_room(h):
                 following = goto(h, r, single)
-                row = following if row == 0 else union(h, row, following)
+                items = following if items == 0 else union(h, items, following)
     if lacks_room(h):
         return RETRY
-    if row == 0:
+    if items == 0:
         return DEAD
     set_count_at(h, 0, 0)
-    add_thread(h, 0, row, word(h, row + ROW_LEX))
+    add_config(h, 0, items, word(h, items + ITEMS_LEX))
     return _config_of(h, 0)
 
 
 @internal
-def ends_of(h, config):
+def ends_of(h, configs):
     """Whether the text may stop (1) and whether a terminal of no text of its own may begin (2)."""
     ends = 0
-    for i in range(length(h, config)):
-        ends |= word(h, (word(h, config + CONFIG_KEY + i) & K_MASK) + LEX_ENDS)
+    for i in range(length(h, configs)):
+        ends |= word(h, (word(h, configs + CONFIGS_KEY + i) & K_MASK) + LEX_ENDS)
     return ends
 
 
 @internal
-def accept(h, config, token):
-    """The configuration after a token; DEAD if there is none. The latest steps are remembered."""
-    slot = 3 * ((config ^ (config >> 9) ^ (token << 3) ^ (token >> 7)) & (MOVES - 1))
-    if move_at(h, slot) == config and move_at(h, slot + 1) == token:
+def accept(h, configs, token):
+    """The configurations after a token; DEAD if there is none. The latest steps are remembered."""
+    slot = 3 * ((configs ^ (configs >> 9) ^ (token << 3) ^ (token >> 7)) & (MOVES - 1))
+    if move_at(h, slot) == configs and move_at(h, slot + 1) == token:
         return move_at(h, slot + 2)
     first = offset_of(h, token)
     count = offset_of(h, token + 1) - first
-    within(first, count, size(h, H_BYTES))
-    after = advance(h, config, address(h, H_BYTES) + first, count) if count > 0 else DEAD
+    within(first, count, size(h, byte_at))
+    after = advance(h, configs, address(h, byte_at) + first, count) if count > 0 else DEAD
     if after != RETRY:
-        set_move_at(h, slot, config)
+        set_move_at(h, slot, configs)
         set_move_at(h, slot + 1, token)
         set_move_at(h, slot + 2, after)
     return after

@@ -3,15 +3,7 @@
 from structgen.core.kernels.cfg.buffers import push
 from structgen.core.kernels.cfg.kinds import first_of_kind, kind_of, last_of_kind
 from structgen.core.kernels.cfg.layout import *
-from structgen.core.kernels.cfg.tables import (
-    a_at,
-    edge_at,
-    edges_from,
-    known_lasts,
-    known_stays,
-    set_known_lasts,
-    set_known_stays,
-)
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import lacks_room, set_word, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import element_reader

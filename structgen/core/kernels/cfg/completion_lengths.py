@@ -1,13 +1,13 @@
 """How many bytes a text still needs at least: numbers of configurations and continuations, found once each.
 
 They stand in the records, one more than they are (0: not known yet). The shortest words of suffixes and from positions
-of the terminals' automata are the engine's (``H_LEAST``, ``H_TO_GO``).
+of the terminals' automata are the engine's (``least_of``, ``to_go_from``).
 """
 
 from structgen.core.kernels.cfg.buffers import push
 from structgen.core.kernels.cfg.item_sets import first_scan
 from structgen.core.kernels.cfg.layout import *
-from structgen.core.kernels.cfg.tables import a_at, class_of, least_of, to_go_from
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import address
@@ -18,14 +18,14 @@ def _behind(h, item):
     """Bytes of an item's suffix and what comes after it; FAR while the latter is not known."""
     if item <= OPEN_ITEM:
         return 0
-    known = word(h, (item & K_MASK) + CONT_REST)
+    known = word(h, (item & K_MASK) + CONT_REMAINING)
     return min(least_of(h, item >> K_BITS) + known - 1, FAR) if known != 0 else FAR
 
 
 @internal
 def _is_missing(h, k, item):
     """Whether the continuation of an item of ``k`` is to be known before ``k``; those of one group are one question."""
-    if item <= OPEN_ITEM or word(h, (item & K_MASK) + CONT_REST) != 0:
+    if item <= OPEN_ITEM or word(h, (item & K_MASK) + CONT_REMAINING) != 0:
         return False
     g = word(h, k + CONT_GROUP)
     return g == 0 or word(h, (item & K_MASK) + CONT_GROUP) != g
@@ -43,12 +43,12 @@ def _push_missing(h, k):
 @internal
 def _lower(h, k):
     """Set a continuation's number to the least of its items', if that is less than it was; whether it was set."""
-    best, known = FAR, word(h, k + CONT_REST)
+    best, known = FAR, word(h, k + CONT_REMAINING)
     for i in range(length(h, k)):
         best = min(best, _behind(h, word(h, k + CONT_KEY + i)))
     if known != 0 and best >= known - 1:
         return False
-    set_word(h, k + CONT_REST, best + 1)
+    set_word(h, k + CONT_REMAINING, best + 1)
     return True
 
 
@@ -71,7 +71,7 @@ def _settle(h, k):
     while word(h, H_ATOP) > first and not lacks_room(h):
         top = word(h, H_ATOP)
         k = a_at(h, top - 1)
-        if word(h, k + CONT_REST) != 0:
+        if word(h, k + CONT_REMAINING) != 0:
             set_word(h, H_ATOP, top - 1)
             continue
         g = word(h, k + CONT_GROUP)
@@ -90,61 +90,61 @@ def _settle(h, k):
 
 
 @internal
-def _item_rest(h, item):
+def _item_remaining(h, item):
     """Bytes that an item needs to the end of the text."""
-    if item > OPEN_ITEM and word(h, (item & K_MASK) + CONT_REST) == 0 and not lacks_room(h):
+    if item > OPEN_ITEM and word(h, (item & K_MASK) + CONT_REMAINING) == 0 and not lacks_room(h):
         _settle(h, item & K_MASK)
     return _behind(h, item)
 
 
 @internal
-def _row_rest(h, r):
-    """Bytes that a row needs."""
+def _items_remaining(h, r):
+    """Bytes that an item set needs."""
     best = FAR
     for i in range(length(h, r)):
-        best = min(best, _item_rest(h, word(h, r + ROW_KEY + i)))
+        best = min(best, _item_remaining(h, word(h, r + ITEMS_KEY + i)))
     return best
 
 
 @internal
-def _rest_after(h, r, kind):
-    """Bytes that the row after a terminal of one class needs."""
-    best, i, end = FAR, first_scan(h, r, kind), word(h, r + ROW_SCAN) + word(h, r + ROW_SCANS)
+def _remaining_after(h, r, kind):
+    """Bytes that the item set after a terminal of one class needs."""
+    best, i, end = FAR, first_scan(h, r, kind), word(h, r + ITEMS_SCAN) + word(h, r + ITEMS_SCANS)
     while i < end and word(h, i) >> 48 == kind:
-        best = min(best, _item_rest(h, word(h, i) & ITEM_MASK))
+        best = min(best, _item_remaining(h, word(h, i) & ITEM_MASK))
         i += 1
     return best
 
 
 @internal
-def _thread_rest(h, r, d):
-    """Bytes that a thread needs: the rest of a lexeme, and what its row needs after it."""
+def _config_remaining(h, r, d):
+    """Bytes that a configuration needs: what remains of a lexeme, and what its item set needs after it."""
     best, last, behind = FAR, -2, FAR
     pseudo = word(h, H_PSEUDO)
     for i in range(1, length(h, d)):
         p = word(h, d + LEX_KEY + i)
         kind = class_of(h, p)
-        kind = -1 if kind >= pseudo else kind  # of no text of its own: the row is where it was, as behind ignored text
+        kind = -1 if kind >= pseudo else kind  # of no text of its own: back to the item set, as after ignored text
         if kind != last:
-            behind = _row_rest(h, r) if kind < 0 else _rest_after(h, r, kind)
+            behind = _items_remaining(h, r) if kind < 0 else _remaining_after(h, r, kind)
             last = kind
         best = min(best, to_go_from(h, p) + behind)
     return best
 
 
 @internal
-def bound_of(h, config):
-    """Bytes of a shortest completion of a configuration; UNMEASURED as long as the tables of lengths are missing."""
-    known = word(h, config + CONFIG_REST)
+def bound_of(h, configs):
+    """Bytes of a shortest completion of configurations; UNMEASURED as long as the tables of lengths are missing."""
+    known = word(h, configs + CONFIGS_REMAINING)
     if known != 0:
         return known - 1
-    if address(h, H_TO_GO) == 0:
+    if address(h, to_go_from) == 0:
         return UNMEASURED
     best = FAR
-    for i in range(length(h, config)):
-        thread = word(h, config + CONFIG_KEY + i)
-        best = min(best, _thread_rest(h, thread >> K_BITS, thread & K_MASK))
+    for i in range(length(h, configs)):
+        config = word(h, configs + CONFIGS_KEY + i)
+        best = min(best, _config_remaining(h, config >> K_BITS, config & K_MASK))
     if lacks_room(h):
         return RETRY
-    set_word(h, config + CONFIG_REST, best + 1)
+    set_word(h, configs + CONFIGS_REMAINING, best + 1)
     return best

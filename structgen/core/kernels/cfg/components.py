@@ -4,21 +4,7 @@ from structgen.core.kernels.cfg.buffers import intern, push, sort_unique
 from structgen.core.kernels.cfg.continuations import plain_continuation, predict, push_item
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.scc_continuations import make_group, member_of, reusable_group
-from structgen.core.kernels.cfg.tables import (
-    a_at,
-    c_at,
-    cont_of,
-    corner_at,
-    corners_from,
-    head_of,
-    is_nullable,
-    is_recursive,
-    member_at,
-    scc_of,
-    segment_at,
-    set_cont_of,
-    set_segment_at,
-)
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import lacks_room, set_word, word
 from structgen.core.kernels.jit import internal
 

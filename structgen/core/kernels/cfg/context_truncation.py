@@ -1,10 +1,10 @@
-"""Cutting contexts off: rows with no or one level of their continuations."""
+"""Cutting contexts off: item sets with no or one level of their continuations."""
 
 from structgen.core.kernels.cfg.buffers import intern, push, sort_unique
-from structgen.core.kernels.cfg.item_sets import row_of
+from structgen.core.kernels.cfg.item_sets import item_set_of
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.scc_continuations import make_group, member_of
-from structgen.core.kernels.cfg.tables import members_from, set_head_of, set_segment_at
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
 
@@ -67,20 +67,20 @@ def _cut_group(h, g):
 
 
 @internal
-def cut_row(h, r, depth):
-    """The row with ``depth`` levels of its continuations kept: ROW_CUT one, ROW_BARE none."""
+def cut_item_set(h, r, depth):
+    """The item set with ``depth`` levels of its continuations kept: ITEMS_CUT one, ITEMS_BARE none."""
     if r == word(h, H_ANY):
         return r
     if word(h, r + depth) != 0:
         return word(h, r + depth)
     start = word(h, H_CTOP)
     for i in range(length(h, r)):
-        item = word(h, r + ROW_KEY + i)
+        item = word(h, r + ITEMS_KEY + i)
         if item >> K_BITS != 0:
-            k = word(h, H_OPEN) if depth == ROW_BARE else _cut_continuation(h, item & K_MASK)
+            k = word(h, H_OPEN) if depth == ITEMS_BARE else _cut_continuation(h, item & K_MASK)
             item = (item & ~K_MASK) | k
         push(h, H_C, item)
-    cut = row_of(h, start)
+    cut = item_set_of(h, start)
     if not lacks_room(h):
         set_word(h, r + depth, cut)
     return cut

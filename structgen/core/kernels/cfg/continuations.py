@@ -2,7 +2,7 @@
 
 from structgen.core.kernels.cfg.buffers import intern, push, sort_unique
 from structgen.core.kernels.cfg.layout import *
-from structgen.core.kernels.cfg.tables import a_at, head_of, is_nullable, scc_of, set_head_of, set_is_pending
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
 

@@ -1,11 +1,11 @@
-"""Entries of the mask heap: the tokens of a thread beyond its lexer state's row of bits."""
+"""Entries of the mask heap: the tokens of a configuration beyond its lexer state's row of bits."""
 
 from structgen.core.kernels.bits import set_bit
 from structgen.core.kernels.cfg.buffers import allocate_mask, pair, row_address
-from structgen.core.kernels.cfg.context_truncation import cut_row
+from structgen.core.kernels.cfg.context_truncation import cut_item_set
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer_splits import split_of
-from structgen.core.kernels.cfg.tables import b_at, mask_at, set_mask_at
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.cfg.walks import store_trie, walk_all, walk_part
 from structgen.core.kernels.interning import lacks_room, set_word, word
 from structgen.core.kernels.jit import internal
@@ -42,7 +42,7 @@ def _store_entry(h, parent, b, e):
 
 @internal
 def _first_entry(h, r, d):
-    """Tokens allowed in a thread beyond the row of bits of its lexer state; -1 if too many are uncertain."""
+    """Tokens allowed in a configuration beyond the row of bits of its lexer state; -1 if too many are uncertain."""
     split = split_of(h, d)
     b, e = word(h, H_BTOP), word(h, H_ETOP)
     if lacks_room(h):
@@ -55,7 +55,7 @@ def _first_entry(h, r, d):
         set_word(h, H_BUILT, 0)
         walk_part(h, first, last, r, mask_at(h, split + SPLIT_UNITS + 2 * i))
     set_word(h, H_BUILT, 0)
-    walk_all(h, r, mask_at(h, split + SPLIT_REST))
+    walk_all(h, r, mask_at(h, split + SPLIT_REMAINING))
     if word(h, H_LIMIT) < 0:
         set_word(h, H_BTOP, b)
         set_word(h, H_ETOP, e)
@@ -65,7 +65,7 @@ def _first_entry(h, r, d):
 
 @internal
 def _refined(h, known, r, d):
-    """The entry of a thread, given that of the same thread with less context (0: none).
+    """The entry of a configuration, given that of the same configuration with less context (0: none).
 
     What is known for certain there holds here too; its uncertain tokens are walked again.
     """
@@ -89,11 +89,11 @@ def _refined(h, known, r, d):
 
 @internal
 def entry_of(h, r, d):
-    """The entry of the mask heap with the tokens allowed in a thread beyond its lexer state's row of bits."""
+    """The entry of the mask heap with the tokens allowed in a configuration beyond its lexer state's row of bits."""
     memo = pair(h, MEMO, r, d, 2)
     if not lacks_room(h) and word(h, memo + MEMO_EPOCH) == word(h, H_EPOCH):
         return word(h, memo + MEMO_VALUE)
-    cut = cut_row(h, r, ROW_BARE)
+    cut = cut_item_set(h, r, ITEMS_BARE)
     if lacks_room(h):
         return 0
     split_of(h, d)  # its own walks have no limit
@@ -101,7 +101,7 @@ def entry_of(h, r, d):
     known = _refined(h, 0, cut, d)
     set_word(h, H_LIMIT, 0)
     if known <= 0 or mask_at(h, known + ENTRY_NODES) > 0:
-        cut = cut_row(h, r, ROW_CUT) if not lacks_room(h) else r
+        cut = cut_item_set(h, r, ITEMS_CUT) if not lacks_room(h) else r
         if not lacks_room(h):
             known = _refined(h, max(known, 0), cut, d)
     return _refined(h, known, r, d) if not lacks_room(h) else 0

@@ -1,28 +1,11 @@
-"""Rows: sets of items, what can be scanned from there, and where that leads."""
+"""Item sets, what can be scanned from there, and where that leads."""
 
 from structgen.core.kernels.cfg.buffers import intern, pair, push, sort_unique
 from structgen.core.kernels.cfg.components import find_continuations
 from structgen.core.kernels.cfg.continuations import predict, push_item
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import first_lex
-from structgen.core.kernels.cfg.tables import (
-    b_at,
-    can_be_empty,
-    cont_of,
-    corner_at,
-    corners_from,
-    first_of,
-    head_of,
-    is_pending,
-    member_at,
-    members_from,
-    next_of,
-    scan_at,
-    scans_from,
-    scc_of,
-    set_head_of,
-    set_is_pending,
-)
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import allocate, lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
 
@@ -57,12 +40,12 @@ def _expand_component(h, scc):
 
 
 @internal
-def _close_row(h, r):
-    """Prediction from a new row: its scan list and first lexer state."""
+def _close(h, r):
+    """Prediction from a new item set: its scan list and first lexer state."""
     a, b, n = word(h, H_ATOP), word(h, H_BTOP), length(h, r)
     ends, is_open = 0, 0
     for i in range(n):
-        item = word(h, r + ROW_KEY + i)
+        item = word(h, r + ITEMS_KEY + i)
         if item == END_ITEM:
             ends = 1
         elif item == OPEN_ITEM:
@@ -82,13 +65,13 @@ def _close_row(h, r):
     set_word(h, H_ATOP, a)
     sort_unique(h, H_B, b)
     if not lacks_room(h):
-        _store_row(h, r, b, ends, is_open)
+        _store(h, r, b, ends, is_open)
     set_word(h, H_BTOP, b)
 
 
 @internal
-def _store_row(h, r, b, ends, is_open):
-    """Store what a new row scans (on B from ``b`` on), and its first lexer state."""
+def _store(h, r, b, ends, is_open):
+    """Store what a new item set scans (on B from ``b`` on), and its first lexer state."""
     count, start = word(h, H_BTOP) - b, word(h, H_CTOP)
     last = -1
     for i in range(b, b + count):
@@ -103,28 +86,28 @@ def _store_row(h, r, b, ends, is_open):
         return
     for i in range(count):
         set_word(h, place + i, b_at(h, b + i))
-    set_word(h, r + ROW_SCAN, place)
-    set_word(h, r + ROW_SCANS, count)
-    set_word(h, r + ROW_LEX, lex)
-    set_word(h, r + ROW_OPEN, is_open)
-    set_word(h, r + ROW_BUILT, 1)
+    set_word(h, r + ITEMS_SCAN, place)
+    set_word(h, r + ITEMS_SCANS, count)
+    set_word(h, r + ITEMS_LEX, lex)
+    set_word(h, r + ITEMS_OPEN, is_open)
+    set_word(h, r + ITEMS_BUILT, 1)
 
 
 @internal
-def row_of(h, start):
-    """The row of the items on C from ``start`` on."""
+def item_set_of(h, start):
+    """The item set of the items on C from ``start`` on."""
     sort_unique(h, H_C, start)
-    r = intern(h, ROW, start, ROW_KEY - 2)
-    if not lacks_room(h) and word(h, r + ROW_BUILT) == 0:
-        _close_row(h, r)
+    r = intern(h, ITEMS, start, ITEMS_KEY - 2)
+    if not lacks_room(h) and word(h, r + ITEMS_BUILT) == 0:
+        _close(h, r)
     return r
 
 
 @internal
 def first_scan(h, r, wanted):
-    """Where what a row scans of one class begins, or would; up to the next class, or the end of the row's scans."""
-    lo = word(h, r + ROW_SCAN)
-    hi = lo + word(h, r + ROW_SCANS)
+    """Where what an item set scans of one class begins, or would; up to the next class, or the end of its scans."""
+    lo = word(h, r + ITEMS_SCAN)
+    hi = lo + word(h, r + ITEMS_SCANS)
     while lo < hi:
         middle = (lo + hi) >> 1
         if word(h, middle) >> 48 < wanted:
@@ -136,21 +119,21 @@ def first_scan(h, r, wanted):
 
 @internal
 def goto(h, r, classes):
-    """The row after one of a set of terminals was read."""
+    """The item set after one of a set of terminals was read."""
     if r == word(h, H_ANY):
         return r
     memo = pair(h, GOTO, r, classes, 1)
     value = word(h, memo + GOTO_VALUE)
     if value != 0 and not lacks_room(h):
         return value
-    start, end = word(h, H_CTOP), word(h, r + ROW_SCAN) + word(h, r + ROW_SCANS)
+    start, end = word(h, H_CTOP), word(h, r + ITEMS_SCAN) + word(h, r + ITEMS_SCANS)
     for i in range(length(h, classes)):
         wanted = word(h, classes + CLASSES_KEY + i)
         lo = first_scan(h, r, wanted)
         while lo < end and word(h, lo) >> 48 == wanted:
             push_item(h, (word(h, lo) & ITEM_MASK) >> K_BITS, word(h, lo) & K_MASK)
             lo += 1
-    value = row_of(h, start)
+    value = item_set_of(h, start)
     if not lacks_room(h):
         set_word(h, memo + GOTO_VALUE, value)
     return value
@@ -158,7 +141,7 @@ def goto(h, r, classes):
 
 @internal
 def union(h, a, b):
-    """The row of the items of two rows."""
+    """The item set of the items of two sets."""
     if a == b:
         return a
     if a > b:
@@ -170,8 +153,8 @@ def union(h, a, b):
     start = word(h, H_CTOP)
     for r in (a, b):
         for i in range(length(h, r)):
-            push(h, H_C, word(h, r + ROW_KEY + i))
-    value = row_of(h, start)
+            push(h, H_C, word(h, r + ITEMS_KEY + i))
+    value = item_set_of(h, start)
     if not lacks_room(h):
         set_word(h, memo + GOTO_VALUE, value)
     return value

@@ -1,61 +1,52 @@
 """The layout of the grammar machine: its header, records, mask heap, results, operations. No code is here."""
 
+from structgen.core.kernels.cfg import tables as _t
 from structgen.core.kernels.heap_layout import *
 
-# --- tables: the place of each one's address; behind it stands its length in elements -----------
-(
-    H_MASKS,  # the mask heap
-    H_LEVELS, H_COUNT, H_DEFERRED, H_PATH, H_NEAR,  # of walks: threads after each byte of the path, how many, ...
-    H_FIRST, H_NEXT, H_NULLABLE, H_EMPTY, H_SCC, H_LOOPS, H_CORNERS, H_CORNER, H_SCANS, H_SCAN, H_MEMBERS, H_MEMBER,
-    H_HEADS, H_PENDING, H_SEGMENTS, H_CONT,  # of prediction
-    H_EDGES, H_EDGE, H_CLASS, H_ACCEPTS, H_WIDE, H_STAYS, H_LASTS, H_STARTS, H_START, H_IGNORED,  # the automata
-    H_TRIE, H_BELOW, H_ORDER, H_BEFORE, H_ROOT, H_SAME, H_OFFSETS, H_BYTES, H_EOS,  # the vocabulary
-    H_SLICES, H_SLICE_ENDS, H_SLICE_ROWS, H_RESIDUES,  # its slices: kinds, ends of what is left, tokens, what is left
-    H_REST_ENDS, H_RESTS, H_GROUPS, H_GROUP,  # ends of and tries of remainders; tokens with the same ones, as groups
-    H_LEAST, H_TO_GO,  # bytes of a shortest word: of a suffix, from a position on; not there until BOUND asks
-    H_MOVES,
-) = range(FIRST_PLACE, FIRST_PLACE + 2 * 52, 2)  # fmt: skip
-# Buffers: address, capacity, top. C holds keys of records to be; E tries of tokens; A and B what their users say.
-H_A, H_B, H_C, H_E = range(H_MOVES + 2, H_MOVES + 14, 3)
-CAPACITY, TOP = 1, 2  # behind a buffer's place
+_HEADER = _t.HEADER
+
+# --- tables that functions get as arguments, as numbers ---
+H_A, H_B, H_C, H_E, H_MASKS = map(int, (_t.a_at, _t.b_at, _t.c_at, _t.e_at, _t.mask_at))
+H_TRIE, H_RESIDUES, H_REMAINDERS = map(int, (_t.trie_at, _t.residue_at, _t.remainder_at))
+CAPACITY, TOP = 1, 2  # of a buffer, behind its place
 H_ATOP, H_BTOP, H_CTOP, H_ETOP = H_A + TOP, H_B + TOP, H_C + TOP, H_E + TOP
 # --- numbers ---
 (
-    H_END, H_OPEN, H_ANY,  # continuations of the two markers; the row that any terminal follows
+    H_END, H_OPEN, H_ANY,  # continuations of the two markers; the item set that any terminal follows
     H_MTOP, H_EPOCH,  # the mask heap's first free word, and how often it was emptied
     H_WIDTH_OF_LEVEL, H_BUILT, H_WALKED, H_LIMIT, H_DEPTH,  # of walks
     H_COMPONENTS, H_TERMINALS, H_PSEUDO, H_IGNOREDS,
     H_NODES, H_WIDTH, H_EOSES,
-) = range(H_E + 3, H_E + 20)  # fmt: skip
-HEADER = H_E + 20
-MOVES = 1 << 13  # slots of (configuration, token, configuration after), the latest that were asked for
+) = _HEADER.numbers(17)  # fmt: skip
+HEADER = _HEADER.size
+MOVES = 1 << 13  # slots of (configurations, token, configurations after), the latest that were asked for
 SINK_WORDS = 256
 
 # --- kinds of records and their payloads, which stand at record + 2 -------------
-ROW, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIG, INCOMING = range(1, 10)
-ROW_BUILT, ROW_LEX, ROW_OPEN, ROW_SCAN, ROW_SCANS, ROW_CUT, ROW_BARE, ROW_KEY = range(2, 10)
-CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_REST, CONT_KEY = range(2, 7)
+ITEMS, CONT, GROUP, LEX, CLASSES, GOTO, MEMO, CONFIGS, INCOMING = range(1, 10)
+ITEMS_BUILT, ITEMS_LEX, ITEMS_OPEN, ITEMS_SCAN, ITEMS_SCANS, ITEMS_CUT, ITEMS_BARE, ITEMS_KEY = range(2, 10)
+CONT_CUT, CONT_GROUP, CONT_MEMBER, CONT_REMAINING, CONT_KEY = range(2, 7)
 GROUP_MEMBERS, GROUP_KEY = 2, 3
 LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_LOOPS, LEX_TABLE = range(2, 11)
 LEX_KEY = LEX_TABLE + 128
 CLASSES_KEY, GOTO_VALUE, GOTO_KEY, MEMO_EPOCH, MEMO_VALUE, MEMO_KEY = 2, 2, 3, 2, 3, 4
-CONFIG_EPOCH, CONFIG_MASK, CONFIG_REST, CONFIG_KEY, INCOMING_VALUE = 2, 3, 4, 5, 2
+CONFIGS_EPOCH, CONFIGS_MASK, CONFIGS_REMAINING, CONFIGS_KEY, INCOMING_VALUE = 2, 3, 4, 5, 2
 
 # --- what lies in the mask heap --------------------------
-SPLIT_BITS, SPLIT_REST, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
+SPLIT_BITS, SPLIT_REMAINING, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
 UNIT_BITS, UNIT_TRIE, UNIT_NODES, UNIT_SIZE = 0, 1, 2, 3
-WHOLE = -1  # at the place of a configuration's mask: it lies as one row where the next word says
+WHOLE = -1  # at the place of the mask of configurations: it lies as one row where the next word says
 KEPT_AFTER = 6  # uses of a mask after which one row is made of its parts
 ENTRY_PARENT, ENTRY_IDS, ENTRY_COUNT, ENTRY_TRIE, ENTRY_NODES, ENTRY_BITS, ENTRY_SIZE = 0, 1, 2, 3, 4, 5, 6
 
-# --- items, threads, nodes of tries ---
+# --- items, configurations, nodes of tries ---
 K_BITS = 28
 K_MASK = (1 << K_BITS) - 1
 ITEM_MASK = (1 << 48) - 1
 LOCAL = 1 << 27  # in a group's key, a reference to the member of nonterminal (k & ~LOCAL)
 END_ITEM, OPEN_ITEM = 0, 1
 DEFERRED = 1 << 56
-THREAD_MASK = DEFERRED - 1
+CONFIG_MASK = DEFERRED - 1
 DEPTH_MASK, SIZE_MASK = (1 << 11) - 1, (1 << 24) - 1
 WIDE_NODES, UNCERTAIN_NODES = 1500, 1000
 NON_ASCII, INVALID, KNOWN = 60, 61, 1 << 62  # of kinds of bytes
@@ -71,5 +62,5 @@ UNMEASURED = -2  # the tables of lengths are not there yet
 
 # --- operations of the entry, besides those of every heap ---
 (
-    INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ROW, KINDS_BELOW, BOUND, KIND_OF,
+    INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ITEMS, KINDS_BELOW, BOUND, KIND_OF,
 ) = range(FIRST_OPERATION, FIRST_OPERATION + 8)  # fmt: skip

@@ -3,16 +3,7 @@
 from structgen.core.kernels.cfg.automata import lasts, next_position, same_edges
 from structgen.core.kernels.cfg.buffers import intern, pair, push, sort_unique
 from structgen.core.kernels.cfg.layout import *
-from structgen.core.kernels.cfg.tables import (
-    class_of,
-    edge_at,
-    edges_from,
-    ignored_at,
-    is_accepting,
-    set_c_at,
-    start_at,
-    starts_from,
-)
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import half, lacks_room, length, set_half, set_word, word
 from structgen.core.kernels.jit import internal
 

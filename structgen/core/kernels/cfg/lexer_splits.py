@@ -1,38 +1,11 @@
-"""Lexer states split: wide units, whose tokens are a row of bits each, and a narrow rest."""
+"""Lexer states split: wide units, whose tokens are a row of bits each, and a narrow remainder."""
 
 from structgen.core.kernels.bits import set_bit, set_bits
 from structgen.core.kernels.cfg.automata import lasts, next_position, stays
 from structgen.core.kernels.cfg.buffers import allocate_mask, intern, push, row_address
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import join, lex_of, loops, step
-from structgen.core.kernels.cfg.tables import (
-    a_at,
-    class_of,
-    edge_at,
-    edges_from,
-    group_at,
-    group_from,
-    kinds_at,
-    known_wide,
-    level_at,
-    mask_at,
-    near_at,
-    next_same,
-    path_at,
-    rest_end,
-    root_of,
-    set_known_wide,
-    set_level_at,
-    set_mask_at,
-    set_near_at,
-    set_path_at,
-    slice_end,
-    slice_kinds,
-    start_at,
-    starts_from,
-    tokens_before,
-    trie_at,
-)
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.cfg.walks import keep, store_trie
 from structgen.core.kernels.interning import lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
@@ -102,10 +75,10 @@ def _push_ignored(h, d):
 
 @internal
 def _push_units(h, d):
-    """Split a lexer state: wide units of it to buffer A; returns the narrow rest."""
-    classes, rest = word(h, d + LEX_KEY), 0
+    """Split a lexer state: wide units of it to buffer A; returns the narrow remainder."""
+    classes, remaining = word(h, d + LEX_KEY), 0
     if classes != 0:
-        rest = word(h, H_CTOP)
+        remaining = word(h, H_CTOP)
         for i in range(length(h, classes)):
             t = word(h, classes + CLASSES_KEY + i)
             if _is_wide_class(h, t):
@@ -117,9 +90,9 @@ def _push_units(h, d):
                 push(h, H_A, lex_of(h, start))
             else:
                 push(h, H_C, t)
-        rest = intern(h, CLASSES, rest, 0)
+        remaining = intern(h, CLASSES, remaining, 0)
     first = word(h, H_CTOP)
-    push(h, H_C, rest)
+    push(h, H_C, remaining)
     for i in range(1, length(h, d)):
         p = word(h, d + LEX_KEY + i)
         if class_of(h, p) >= 0 and _is_wide(h, p):
@@ -135,7 +108,7 @@ def _push_units(h, d):
 @internal
 def _any_upto(h, known, depth):
     """After each byte of the path up to ``depth``: the state of any terminals that follow one that ended on it."""
-    first = word(h, word(h, H_ANY) + ROW_LEX)
+    first = word(h, word(h, H_ANY) + ITEMS_LEX)
     for level in range(known + 1, depth + 1):
         d = near_at(h, level - 1)
         if d >= 0:
@@ -156,12 +129,12 @@ def _start_unit(h, d, bits):
     width, kinds = word(h, H_WIDTH), loops(h, d)
     same = length(h, d) == 2 and word(h, d + LEX_KEY) == 0 and word(h, d + LEX_ACCEPTS) == 0
     back = stays(h, word(h, d + LEX_KEY + 1)) if same else 0
-    for number in range(table_size(h, H_SLICES)):  # the largest first
+    for number in range(table_size(h, slice_kinds)):  # the largest first
         if slice_kinds(h, number) & ~kinds == 0:
-            within(number * width, width, table_size(h, H_SLICE_ROWS))
-            copy_words(address(h, H_SLICE_ROWS) + 4 * number * width, bits, width)
-            if same and slice_kinds(h, number) & ~back == 0 and rest_end(h, number) < rest_end(h, number + 1):
-                return H_RESTS, rest_end(h, number), rest_end(h, number + 1)
+            within(number * width, width, table_size(h, slice_row))
+            copy_words(address(h, slice_row) + 4 * number * width, bits, width)
+            if same and slice_kinds(h, number) & ~back == 0 and remainder_end(h, number) < remainder_end(h, number + 1):
+                return H_REMAINDERS, remainder_end(h, number), remainder_end(h, number + 1)
             return H_RESIDUES, slice_end(h, number), slice_end(h, number + 1)
     clear_words(bits, width)
     return H_TRIE, 0, word(h, H_NODES)
@@ -170,7 +143,7 @@ def _start_unit(h, d, bits):
 @internal
 def _set_tokens(h, bits, token):
     """Set the bits of a token and those with the same bytes, or of the tokens of a group; -1: none."""
-    width, group = word(h, H_WIDTH), token - table_size(h, H_SAME)
+    width, group = word(h, H_WIDTH), token - table_size(h, next_same)
     if group >= 0:
         for i in range(group_from(h, group), group_from(h, group + 1)):
             set_bit(bits, width, group_at(h, i))
@@ -184,7 +157,7 @@ def _set_tokens(h, bits, token):
 def _walk_unit(h, d, bits):
     """Tokens within lexer state ``d`` to the row at address ``bits``; those that may leave it to the trie in E.
 
-    H_LEVELS has the state after each byte of the path, H_NEAR that of any terminals that follow; -1: none.
+    level_at has the state after each byte of the path, near_at that of any terminals that follow; -1: none.
     """
     width = word(h, H_WIDTH)
     set_level_at(h, 0, d)
@@ -206,8 +179,8 @@ def _walk_unit(h, d, bits):
             if whole and size > 1 and kinds_at(h, i) & ~loops(h, own) == 0:
                 first = tokens_before(h, i)
                 count = tokens_before(h, i + size) - first
-                within(first, count, table_size(h, H_ORDER))
-                set_bits(bits, width, address(h, H_ORDER) + 4 * first, count)
+                within(first, count, table_size(h, token_at))
+                set_bits(bits, width, address(h, token_at) + 4 * first, count)
                 i += size
                 continue
             _set_tokens(h, bits, token - 1)
@@ -252,11 +225,11 @@ def _unit_of(h, d):
 
 @internal
 def split_of(h, d):
-    """The wide units of a lexer state with their joint row of bits, and its narrow rest; in the mask heap."""
+    """The wide units of a lexer state with their joint row of bits, and its narrow remainder; in the mask heap."""
     if word(h, d + LEX_EPOCH) == word(h, H_EPOCH):
         return word(h, d + LEX_SPLIT)
     a = word(h, H_ATOP)
-    rest = _push_units(h, d)
+    remaining = _push_units(h, d)
     count, width = word(h, H_ATOP) - a, word(h, H_WIDTH)
     place = allocate_mask(h, SPLIT_UNITS + 2 * count)
     bits = -1
@@ -280,7 +253,7 @@ def split_of(h, d):
     set_word(h, H_ATOP, a)
     if not lacks_room(h):
         set_mask_at(h, place + SPLIT_BITS, bits)
-        set_mask_at(h, place + SPLIT_REST, rest)
+        set_mask_at(h, place + SPLIT_REMAINING, remaining)
         set_mask_at(h, place + SPLIT_COUNT, count)
         set_word(h, d + LEX_SPLIT, place)
         set_word(h, d + LEX_EPOCH, word(h, H_EPOCH))

@@ -2,26 +2,26 @@
 
 It releases the GIL: whoever calls it holds the lock of the heap (`structgen.core.kernels.heaps.Heap`).
 
-======================  =====================================  ====================================
+======================  ======================================  ==================================
 operation               x, y, z                                result
-======================  =====================================  ====================================
-FILL                    configuration, address of a mask row   1
-ACCEPT                  configuration, token                   configuration or DEAD
-ADVANCE                 configuration, address, bytes          configuration or DEAD
-ENDS                    configuration                          1: may stop, 2: may embed a terminal
-NEXT_BYTES              configuration, address of 256 bits     1
-INITIAL                 suffix of the start symbol             configuration
-AFTER                   configuration, terminal                configuration or DEAD
-REHASH                  address of the old table, its size     1
-READ_AUTOMATA           addresses, count                       positions
-GOTO_ROW                row, class                             row
-KINDS_BELOW             address of trie nodes, count, address  1
-KIND_OF                 byte                                   its kind
-BOUND                   configuration                          bytes, or UNMEASURED
-======================  =====================================  ====================================
+======================  ======================================  ==================================
+FILL                    configurations, address of a mask row   1
+ACCEPT                  configurations, token                   those after it, or DEAD
+ADVANCE                 configurations, address, bytes          those after it, or DEAD
+ENDS                    configurations                          1: may stop, 2: may embed a terminal
+NEXT_BYTES              configurations, address of 256 bits     1
+INITIAL                 suffix of the start symbol              configurations
+AFTER                   configurations, terminal                those after it, or DEAD
+REHASH                  address of the old table, its size      1
+READ_AUTOMATA           addresses, count                        positions
+GOTO_ITEMS              item set, class                         item set
+KINDS_BELOW             address of trie nodes, count, address   1
+KIND_OF                 byte                                    its kind
+BOUND                   configurations                          bytes, or UNMEASURED
+======================  ======================================  ==================================
 
-Any may return RETRY: ``H_FLAG`` tells what there was too little of. BOUND needs the tables of lengths (``H_LEAST``,
-``H_TO_GO``). Nothing here checks its arguments.
+Any may return RETRY: ``H_FLAG`` tells what there was too little of. BOUND needs the tables of lengths (``least_of``,
+``to_go_from``). Nothing here checks its arguments.
 """
 
 from structgen.core.kernels.cfg.layout import *

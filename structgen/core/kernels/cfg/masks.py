@@ -5,7 +5,7 @@ from structgen.core.kernels.cfg.buffers import allocate_mask, row_address
 from structgen.core.kernels.cfg.entries import entry_of
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer_splits import split_of
-from structgen.core.kernels.cfg.tables import eos_at, mask_at, set_mask_at
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import half, lacks_room, length, set_word, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import clear_words, copy_words, or_words
@@ -13,7 +13,7 @@ from structgen.core.kernels.memory import clear_words, copy_words, or_words
 
 @internal
 def _emit(h, out, bits, entry, fresh):
-    """Or a thread's mask into the row at address ``out`` (write it, if ``fresh``); about how many words that takes."""
+    """Or a configuration's mask into the row at ``out`` (write it, if ``fresh``); about how many words that takes."""
     width = word(h, H_WIDTH)
     work = width
     if bits >= 0:
@@ -37,39 +37,39 @@ def _emit(h, out, bits, entry, fresh):
 
 
 @internal
-def _find_mask(h, config):
-    """The parts of a configuration's mask, in the mask heap: twice the uses, and 1 if the text may end, then for each
-    thread its bits and entry; or, after some uses that were much work, WHOLE and the place of a row."""
-    n = length(h, config)
+def _find_mask(h, configs):
+    """The parts of a mask, in the mask heap: twice the uses, and 1 if the text may end, then for each configuration its
+    bits and entry; or, after some uses that were much work, WHOLE and the place of a row."""
+    n = length(h, configs)
     place = allocate_mask(h, 1 + 2 * n)
     ends = 0
     for i in range(n):
-        thread = word(h, config + CONFIG_KEY + i)
-        d = thread & K_MASK
+        config = word(h, configs + CONFIGS_KEY + i)
+        d = config & K_MASK
         split = split_of(h, d)
-        entry = entry_of(h, thread >> K_BITS, d)
+        entry = entry_of(h, config >> K_BITS, d)
         if lacks_room(h):
             return RETRY
         set_mask_at(h, place + 1 + 2 * i, mask_at(h, split + SPLIT_BITS))
         set_mask_at(h, place + 2 + 2 * i, entry)
         ends |= word(h, d + LEX_ENDS)
     set_mask_at(h, place, ends & 1)
-    set_word(h, config + CONFIG_MASK, place)
-    set_word(h, config + CONFIG_EPOCH, word(h, H_EPOCH))
+    set_word(h, configs + CONFIGS_MASK, place)
+    set_word(h, configs + CONFIGS_EPOCH, word(h, H_EPOCH))
     return 1
 
 
 @internal
-def fill(h, config, out):
-    """The mask of a configuration into the row at address ``out``."""
-    if word(h, config + CONFIG_EPOCH) != word(h, H_EPOCH) and _find_mask(h, config) == RETRY:
+def fill(h, configs, out):
+    """The mask of configurations into the row at address ``out``."""
+    if word(h, configs + CONFIGS_EPOCH) != word(h, H_EPOCH) and _find_mask(h, configs) == RETRY:
         return RETRY
-    place, width = word(h, config + CONFIG_MASK), word(h, H_WIDTH)
+    place, width = word(h, configs + CONFIGS_MASK), word(h, H_WIDTH)
     how, work = mask_at(h, place), 0
     if how == WHOLE:
         copy_words(row_address(h, mask_at(h, place + 1)), out, width)
         return 1
-    for i in range(length(h, config)):
+    for i in range(length(h, configs)):
         work += _emit(h, out, mask_at(h, place + 1 + 2 * i), mask_at(h, place + 2 + 2 * i), i == 0)
     if how & 1:
         for i in range(word(h, H_EOSES)):
@@ -94,11 +94,11 @@ def _keep_whole(h, place, out):
 
 
 @internal
-def next_bytes(h, config, out):
+def next_bytes(h, configs, out):
     """Write the 256 bits, at address ``out``, of the bytes that may come next."""
     clear_words(out, 8)
-    for i in range(length(h, config)):
-        d = word(h, config + CONFIG_KEY + i) & K_MASK
+    for i in range(length(h, configs)):
+        d = word(h, configs + CONFIGS_KEY + i) & K_MASK
         for byte in range(256):
             if half(h, 2 * (d + LEX_TABLE) + byte) != -1:
                 set_bit(out, 8, byte)

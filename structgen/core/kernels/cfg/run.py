@@ -14,11 +14,11 @@ from structgen.core.kernels.memory import word as word_at
 
 
 @internal
-def _goto_row(h, row, kind):
-    """The row after a terminal of one class."""
+def _goto_items(h, items, kind):
+    """The items after a terminal of one class."""
     start = word(h, H_CTOP)
     push(h, H_C, kind)
-    after = goto(h, row, intern(h, CLASSES, start, 0))
+    after = goto(h, items, intern(h, CLASSES, start, 0))
     return RETRY if lacks_room(h) else after
 
 
@@ -44,8 +44,8 @@ def _make(stamp):
             return after_terminal(h, x, y)
         if operation == REHASH:
             return rehash(h, x, y)
-        if operation == GOTO_ROW:
-            return _goto_row(h, x, y)
+        if operation == GOTO_ITEMS:
+            return _goto_items(h, x, y)
         if operation == KINDS_BELOW:
             return kinds_below(x, y, z)
         if operation == KIND_OF:

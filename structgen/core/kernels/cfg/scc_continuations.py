@@ -2,7 +2,7 @@
 
 from structgen.core.kernels.cfg.buffers import intern, push, sort_unique, sort_words
 from structgen.core.kernels.cfg.layout import *
-from structgen.core.kernels.cfg.tables import c_at, head_of, member_at, segment_at
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import allocate, lacks_room, length, publish, set_word, word
 from structgen.core.kernels.jit import internal
 
@@ -114,7 +114,7 @@ def make_group(h, scc, lo, hi):
         set_word(h, k + CONT_CUT, 0)
         set_word(h, k + CONT_GROUP, g)
         set_word(h, k + CONT_MEMBER, y)
-        set_word(h, k + CONT_REST, 0)
+        set_word(h, k + CONT_REMAINING, 0)
         k += CONT_KEY + n
         j += 1
     set_word(h, g + GROUP_MEMBERS, place)

@@ -4,28 +4,7 @@ from structgen.core.kernels.cfg.buffers import allocate_mask, push
 from structgen.core.kernels.cfg.item_sets import goto
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.lexer import loops, step
-from structgen.core.kernels.cfg.tables import (
-    count_at,
-    deferred_at,
-    e_at,
-    group_at,
-    group_from,
-    kinds_at,
-    level_at,
-    near_at,
-    next_same,
-    path_at,
-    root_of,
-    set_count_at,
-    set_deferred_at,
-    set_level_at,
-    set_mask_at,
-    set_near_at,
-    set_path_at,
-    token_at,
-    tokens_before,
-    trie_at,
-)
+from structgen.core.kernels.cfg.tables import *
 from structgen.core.kernels.interning import half, lacks_room, raise_flag, set_word, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import element
@@ -33,54 +12,54 @@ from structgen.core.kernels.memory import size as table_size
 
 
 @internal
-def add_thread(h, level, r, d):
-    """Add a thread to those alive after ``level`` bytes of the path; False if it is there or there is no room."""
+def add_config(h, level, r, d):
+    """Add a configuration to those alive after ``level`` bytes of the path; False if it is there or finds no room."""
     width, n = word(h, H_WIDTH_OF_LEVEL), count_at(h, level)
-    first, thread = level * width, (r << K_BITS) | d
+    first, config = level * width, (r << K_BITS) | d
     for j in range(first, first + n):
-        if level_at(h, j) & THREAD_MASK == thread:
+        if level_at(h, j) & CONFIG_MASK == config:
             return False
     if n >= width:
         raise_flag(h, LEVELS_FULL)
         return False
     if word(h, d + LEX_ACCEPTS) != 0:
-        thread |= DEFERRED
+        config |= DEFERRED
         set_deferred_at(h, level, deferred_at(h, level) + 1)
-    set_level_at(h, first + n, thread)
+    set_level_at(h, first + n, config)
     set_count_at(h, level, n + 1)
     return True
 
 
 @internal
 def _carry(h, level, last, r, d):
-    """Add a thread after ``level`` bytes of the path and follow the path to byte ``last``; whether it survives."""
-    if not add_thread(h, level, r, d):
+    """Add a configuration after ``level`` bytes of the path, follow the path to byte ``last``; whether it survives."""
+    if not add_config(h, level, r, d):
         return False
     for i in range(level, last + 1):
         d = step(h, d, path_at(h, i))
-        if d < 0 or not add_thread(h, i + 1, r, d):
+        if d < 0 or not add_config(h, i + 1, r, d):
             return False
     return True
 
 
 @internal
 def _spawn(h, last):
-    """Follow terminals that end on the path until a thread with a context survives byte ``last``; whether one does."""
-    width, any_row = word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
+    """Follow terminals that end on the path until a configuration with a context survives; whether one does."""
+    width, any_items = word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
     for level in range(last + 1):
         j = 0
         while deferred_at(h, level) > 0 and j < count_at(h, level):
-            thread = level_at(h, level * width + j)
-            if thread & DEFERRED:
-                thread &= THREAD_MASK
-                set_level_at(h, level * width + j, thread)
+            config = level_at(h, level * width + j)
+            if config & DEFERRED:
+                config &= CONFIG_MASK
+                set_level_at(h, level * width + j, config)
                 set_deferred_at(h, level, deferred_at(h, level) - 1)
-                following = goto(h, thread >> K_BITS, word(h, (thread & K_MASK) + LEX_ACCEPTS))
+                following = goto(h, config >> K_BITS, word(h, (config & K_MASK) + LEX_ACCEPTS))
                 if lacks_room(h):
                     return False
-                alive = _carry(h, level, last, following, word(h, following + ROW_LEX))
-                if word(h, following + ROW_OPEN):
-                    _carry(h, level, last, any_row, word(h, any_row + ROW_LEX))
+                alive = _carry(h, level, last, following, word(h, following + ITEMS_LEX))
+                if word(h, following + ITEMS_OPEN):
+                    _carry(h, level, last, any_items, word(h, any_items + ITEMS_LEX))
                 if alive:
                     return True
             j += 1
@@ -89,18 +68,18 @@ def _spawn(h, last):
 
 @internal
 def _follow(h, depth, byte):
-    """Advance the threads at a depth by a byte: 2 some context lives, 1 only cut contexts do, 0 none."""
-    any_row = word(h, H_ANY)
+    """Advance the configurations at a depth by a byte: 2 some context lives, 1 only cut contexts do, 0 none."""
+    any_items = word(h, H_ANY)
     first = depth * word(h, H_WIDTH_OF_LEVEL)
     set_count_at(h, depth + 1, 0)
     set_deferred_at(h, depth + 1, 0)
     found = False
     for j in range(first, first + count_at(h, depth)):
-        thread = level_at(h, j) & THREAD_MASK
-        d = step(h, thread & K_MASK, byte)
+        config = level_at(h, j) & CONFIG_MASK
+        d = step(h, config & K_MASK, byte)
         if d >= 0:
-            add_thread(h, depth + 1, thread >> K_BITS, d)
-            found |= thread >> K_BITS != any_row
+            add_config(h, depth + 1, config >> K_BITS, d)
+            found |= config >> K_BITS != any_items
     if found or _spawn(h, depth):
         return 2
     return 1 if count_at(h, depth + 1) > 0 else 0
@@ -120,12 +99,12 @@ def keep(h, depth, token):
 
 @internal
 def _is_whole(h, i, depth):
-    """Whether all tokens below node ``i`` of the vocabulary's trie stay in a terminal of one of the threads there."""
+    """Whether all tokens below node ``i`` of the vocabulary's trie stay in a terminal of a configuration there."""
     below = kinds_at(h, i)
     first = (depth + 1) * word(h, H_WIDTH_OF_LEVEL)
     for j in range(first, first + count_at(h, depth + 1)):
-        thread = level_at(h, j) & THREAD_MASK
-        if thread >> K_BITS != word(h, H_ANY) and below & ~loops(h, thread & K_MASK) == 0:
+        config = level_at(h, j) & CONFIG_MASK
+        if config >> K_BITS != word(h, H_ANY) and below & ~loops(h, config & K_MASK) == 0:
             return True
     return False
 
@@ -133,7 +112,7 @@ def _is_whole(h, i, depth):
 @internal
 def _push_tokens(h, token):
     """A token and those with the same bytes, or the tokens of a group, to buffer B; -1: none."""
-    group = token - table_size(h, H_SAME)
+    group = token - table_size(h, next_same)
     if group >= 0:
         for i in range(group_from(h, group), group_from(h, group + 1)):
             push(h, H_B, group_at(h, i))
@@ -145,10 +124,10 @@ def _push_tokens(h, token):
 
 @internal
 def _follow_single(h, depth, r, d):
-    """Make a thread the only one after ``depth + 1`` bytes of the path; whether no terminal ends there."""
+    """Make a configuration the only one after ``depth + 1`` bytes of the path; whether no terminal ends there."""
     ends = word(h, d + LEX_ACCEPTS) != 0
-    thread = (r << K_BITS) | d
-    set_level_at(h, (depth + 1) * word(h, H_WIDTH_OF_LEVEL), thread | DEFERRED if ends else thread)
+    config = (r << K_BITS) | d
+    set_level_at(h, (depth + 1) * word(h, H_WIDTH_OF_LEVEL), config | DEFERRED if ends else config)
     set_count_at(h, depth + 1, 1)
     set_deferred_at(h, depth + 1, 1 if ends else 0)
     return not ends
@@ -158,19 +137,19 @@ def _follow_single(h, depth, r, d):
 def _walk_nodes(h, table, i, end):
     """Walk nodes ``i`` to ``end`` of a trie in a table: ids of tokens to buffer B, tokens of cut contexts to E.
 
-    Most nodes are below others where one thread is and no terminal has ended: they ask for one step of the lexer.
+    Most nodes are below others with one configuration and no terminal that has ended: one step of the lexer.
     """
-    whole, width, any_row = table == H_TRIE, word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
+    whole, width, any_items = table == H_TRIE, word(h, H_WIDTH_OF_LEVEL), word(h, H_ANY)
     walked = 0
-    single = 0 if count_at(h, 0) == 1 else -1  # up to this depth there is one thread, and no terminal has ended
+    single = 0 if count_at(h, 0) == 1 else -1  # up to this depth there is one configuration, and no terminal has ended
     while i < end and not lacks_room(h) and word(h, H_LIMIT) >= 0:
         node = element(h, table, i)
         byte, depth, token, size = node & 255, (node >> 8) & DEPTH_MASK, node >> 43, (node >> 19) & SIZE_MASK
         walked += 1
         single = min(single, depth)
-        thread = level_at(h, depth * width)
-        alone = single == depth and thread >> K_BITS != any_row
-        d = step(h, thread & K_MASK, byte) if alone else 0
+        config = level_at(h, depth * width)
+        alone = single == depth and config >> K_BITS != any_items
+        d = step(h, config & K_MASK, byte) if alone else 0
         if d < 0:
             i += size
             continue
@@ -180,7 +159,7 @@ def _walk_nodes(h, table, i, end):
         found = 2
         if not alone:
             found = _follow(h, depth, byte)
-        elif _follow_single(h, depth, thread >> K_BITS, d):
+        elif _follow_single(h, depth, config >> K_BITS, d):
             single = depth + 1
         if found == 2 and whole and size > 2 and _is_whole(h, i, depth):
             for j in range(tokens_before(h, i), tokens_before(h, i + size)):
@@ -198,24 +177,24 @@ def _walk_nodes(h, table, i, end):
 
 @internal
 def _begin(h, r, d):
-    """Make a thread the only one before all bytes of the path; no terminal has ended on it."""
+    """Make a configuration the only one before all bytes of the path; no terminal has ended on it."""
     set_count_at(h, 0, 0)
-    add_thread(h, 0, r, d)
-    # A terminal that ends just here has been followed already: its thread is one of its own.
-    set_level_at(h, 0, level_at(h, 0) & THREAD_MASK)
+    add_config(h, 0, r, d)
+    # A terminal that ends just here has been followed already: its configuration is one of its own.
+    set_level_at(h, 0, level_at(h, 0) & CONFIG_MASK)
     set_deferred_at(h, 0, 0)
 
 
 @internal
 def walk_part(h, lo, hi, r, d):
-    """Walk a trie that lies in the mask heap from one thread."""
+    """Walk a trie that lies in the mask heap from one configuration."""
     _begin(h, r, d)
     _walk_nodes(h, H_MASKS, lo, hi)
 
 
 @internal
 def walk_all(h, r, d):
-    """Walk the vocabulary from one thread."""
+    """Walk the vocabulary from one configuration."""
     _begin(h, r, d)
     for byte in range(256):
         if half(h, 2 * (d + LEX_TABLE) + byte) != -1:

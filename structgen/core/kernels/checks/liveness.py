@@ -1,69 +1,24 @@
 """What has a value: the least fixpoint over all records."""
 
+from structgen.core.kernels.checks.descriptions import has_bit
 from structgen.core.kernels.checks.layout import *
-from structgen.core.kernels.checks.tables import (
-    cheapest,
-    class_words,
-    grammar,
-    has_bit,
-    live,
-    meanings,
-    order,
-    seen,
-    set_cheapest,
-    set_live,
-    set_spare,
-    spare,
-)
+from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.jit import internal
-from structgen.core.kernels.json.layout import (
-    A_MAX,
-    A_MIN,
-    A_PREFIX,
-    A_PREFIXES,
-    A_REST,
-    A_UNIQUE,
-    CLASSES,
-    E_BIT,
-    E_CHILD,
-    E_SIZE,
-    ENDLESS_WORDS,
-    NO_OTHERS,
-    NODE_ARRAYS,
-    NODE_FLAGS,
-    NODE_NUMBERS,
-    NODE_OBJECTS,
-    NODE_STRINGS,
-    O_CHILD,
-    O_CLASSES,
-    O_COUNT,
-    O_DUTIES,
-    O_ENTRIES,
-    O_MAX,
-    O_MIN,
-    O_OTHERS,
-    O_REQUIRED,
-    O_START,
-    PAIRED,
-    T_CHOICES,
-    T_CLOSES,
-    T_COUNT,
-)
 
 
 @internal
-def _member_live(m, child, duties):
+def _member_live(m, child, existentials):
     """Whether a member's plain value exists; ``child``: its node, or its choices."""
-    return live(m, grammar(m, child + 1) if duties else child) != 0
+    return live(m, grammar(m, child + 1) if existentials else child) != 0
 
 
 @internal
 def _add_ways(m, child, cost, once):
-    """Let a member meet obligations by one of its choices: update the least room that each set of them takes.
+    """Let a member meet existentials by one of its choices: update the least room that each set of them takes.
 
     ``once``: there is one such member, else there are as many as one likes.
     """
-    for met in range(MAX_DUTY_SETS):
+    for met in range(MAX_EXISTENTIAL_SETS):
         set_spare(m, met, cheapest(m, met))
     changed = True
     while changed:
@@ -72,17 +27,17 @@ def _add_ways(m, child, cost, once):
             node, bits = grammar(m, child + 1 + 2 * c), grammar(m, child + 2 + 2 * c)
             if live(m, node) == 0:
                 continue
-            for met in range(MAX_DUTY_SETS):
+            for met in range(MAX_EXISTENTIAL_SETS):
                 source = spare(m, met) if once else cheapest(m, met)
-                if source + cost < cheapest(m, (met | bits) & (MAX_DUTY_SETS - 1)):
-                    set_cheapest(m, (met | bits) & (MAX_DUTY_SETS - 1), source + cost)
+                if source + cost < cheapest(m, (met | bits) & (MAX_EXISTENTIAL_SETS - 1)):
+                    set_cheapest(m, (met | bits) & (MAX_EXISTENTIAL_SETS - 1), source + cost)
                     changed = not once
 
 
 @internal
 def _covers(m, record, room):
-    """Whether members can meet all obligations of an object, with ``room`` for those that are not required."""
-    for met in range(MAX_DUTY_SETS):
+    """Whether members can meet all existentials of an object, with ``room`` for those that are not required."""
+    for met in range(MAX_EXISTENTIAL_SETS):
         set_cheapest(m, met, 1 << 30)
     set_cheapest(m, 0, 0)
     for e in range(grammar(m, record + O_COUNT)):
@@ -96,20 +51,21 @@ def _covers(m, record, room):
             _add_ways(m, grammar(m, child + 1 + c), 1, False)
     elif grammar(m, record + O_OTHERS) != NO_OTHERS:
         _add_ways(m, child, 1, False)
-    return cheapest(m, grammar(m, record + O_DUTIES)) <= room
+    return cheapest(m, grammar(m, record + O_EXISTENTIALS)) <= room
 
 
 @internal
 def _undeclared_words(m, record):
     """How many undeclared keys with values an object can have at most."""
-    others, child, duties = grammar(m, record + O_OTHERS), grammar(m, record + O_CHILD), grammar(m, record + O_DUTIES)
+    others, child = grammar(m, record + O_OTHERS), grammar(m, record + O_CHILD)
+    existentials = grammar(m, record + O_EXISTENTIALS)
     if others == NO_OTHERS:
         return 0
     if others != CLASSES:
-        return ENDLESS_WORDS if _member_live(m, child, duties) else 0
+        return ENDLESS_WORDS if _member_live(m, child, existentials) else 0
     total = 0
     for c in range(grammar(m, record + O_CLASSES)):
-        if _member_live(m, grammar(m, child + 1 + c), duties):
+        if _member_live(m, grammar(m, child + 1 + c), existentials):
             total += class_words(m, grammar(m, record + O_START) + c)
     return total
 
@@ -117,18 +73,18 @@ def _undeclared_words(m, record):
 @internal
 def _object_live(m, record):
     """Whether an object has a value, as far as is known which nodes have."""
-    duties, most = grammar(m, record + O_DUTIES), grammar(m, record + O_MAX)
+    existentials, most = grammar(m, record + O_EXISTENTIALS), grammar(m, record + O_MAX)
     members, required = 0, 0
     for e in range(grammar(m, record + O_COUNT)):
         entry = grammar(m, record + O_ENTRIES) + e * E_SIZE
         child = grammar(m, entry + E_CHILD)
-        alive = child >= 0 and _member_live(m, child, duties)
+        alive = child >= 0 and _member_live(m, child, existentials)
         members += alive
         if has_bit(m, grammar(m, record + O_REQUIRED), grammar(m, entry + E_BIT)):
             required += 1
             if not alive:
                 return False
-    if duties:
+    if existentials:
         room = (1 << 30) if most < 0 else most - required
         if not _covers(m, record, room):
             return False
@@ -149,8 +105,8 @@ def _array_live(m, record):
         node = grammar(m, grammar(m, record + A_PREFIX) + index)
         if node < 0 or live(m, node) == 0:
             return False
-    rest = grammar(m, record + A_REST)
-    return least <= prefixes or (rest >= 0 and live(m, rest) != 0)
+    items = grammar(m, record + A_ITEMS)
+    return least <= prefixes or (items >= 0 and live(m, items) != 0)
 
 
 @internal

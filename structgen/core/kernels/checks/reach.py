@@ -1,17 +1,8 @@
 """What is reached from a record, and whether it is where it should be."""
 
+from structgen.core.kernels.checks.descriptions import dispatch, layout
 from structgen.core.kernels.checks.layout import *
-from structgen.core.kernels.checks.tables import (
-    choose,
-    dispatch,
-    grammar,
-    labels,
-    layout,
-    seen,
-    set_order,
-    set_seen,
-    sizes,
-)
+from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import size
 
@@ -21,12 +12,12 @@ def _kind_at(m, kind, place):
     """The kind of the record at a place, as its own fields tell it; -1: none that it may be."""
     row = choose(m, kind)
     while row >= 0:
-        if place + dispatch(m, row, 1) >= size(m, A_GRAMMAR):
+        if place + dispatch(m, row, 1) >= size(m, grammar):
             return -1
         value = grammar(m, place + dispatch(m, row, 1))
         while dispatch(m, row, 2) != value and dispatch(m, row, 2) != OTHERWISE:
             row += 1
-            if row == size(m, A_DISPATCH) // 4 or dispatch(m, row, 0) != kind:
+            if row == size(m, choice_part) // 4 or dispatch(m, row, 0) != kind:
                 return -1
         kind = dispatch(m, row, 3)
         row = choose(m, kind)
@@ -36,12 +27,12 @@ def _kind_at(m, kind, place):
 @internal
 def reach(m, count, kind, place):
     """Take note of a record; (verdict, records so far)."""
-    if place < 0 or place >= size(m, A_GRAMMAR):
+    if place < 0 or place >= size(m, grammar):
         return OUT_OF_RANGE, count
     kind = _kind_at(m, kind, place)
     if kind < 0:
         return WRONG_KIND, count
-    if place + sizes(m, kind) > size(m, A_GRAMMAR):
+    if place + sizes(m, kind) > size(m, grammar):
         return OUT_OF_RANGE, count
     if seen(m, place) == kind + 1:
         return FINE, count
@@ -55,7 +46,7 @@ def reach(m, count, kind, place):
 @internal
 def _is_start(m, value, what):
     """Whether a pool state is where automata of a kind begin."""
-    if value < 0 or value >= size(m, A_LABELS):
+    if value < 0 or value >= size(m, labels):
         return False
     if what == CLASSES_START:
         return labels(m, value) > CLASSES_START
@@ -79,11 +70,11 @@ def follow(m, count, place, row):
     if number < 0 or value < 0:
         return OUT_OF_RANGE, count
     if what == WORDS:
-        return FINE if value + number <= size(m, A_WORDS) else OUT_OF_RANGE, count
+        return FINE if value + number <= size(m, words) else OUT_OF_RANGE, count
     if what == TEXT:
-        return FINE if value + number <= size(m, A_TEXTS) else OUT_OF_RANGE, count
+        return FINE if value + number <= size(m, texts) else OUT_OF_RANGE, count
     length, begin = sizes(m, layout(m, row, 3)), value + layout(m, row, 5)
-    if begin + number * length > size(m, A_GRAMMAR):
+    if begin + number * length > size(m, grammar):
         return OUT_OF_RANGE, count
     for element in range(number):
         verdict, count = reach(m, count, layout(m, row, 3), begin + element * length)

@@ -3,59 +3,11 @@
 import numpy as np
 
 from structgen.core.kernels.bits import count_bits
+from structgen.core.kernels.checks.descriptions import are_allowed, has_bit, is_allowed
 from structgen.core.kernels.checks.layout import *
-from structgen.core.kernels.checks.tables import (
-    accepting,
-    allowed,
-    are_allowed,
-    grammar,
-    has_bit,
-    is_allowed,
-    labels,
-    narrow,
-    order,
-    payload,
-    pool,
-    set_allowed,
-    set_order,
-    states,
-    texts,
-    words,
-)
+from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.jit import internal
-from structgen.core.kernels.json.layout import (
-    CLASSES,
-    D_BASE,
-    D_PERIOD,
-    D_ROW,
-    D_SLACK,
-    D_TABLE,
-    E_BIT,
-    E_CHILD,
-    E_LENGTH,
-    E_OFFSET,
-    E_SIZE,
-    ENDLESS_WORDS,
-    O_CLASSES,
-    O_COUNT,
-    O_COUNTS,
-    O_DEPENDENT,
-    O_DEPENDENTS,
-    O_DUTIES,
-    O_ENTRIES,
-    O_MAX,
-    O_MIN,
-    O_NARROW,
-    O_OTHERS,
-    O_REQUIRED,
-    O_START,
-    O_WORDS,
-    S_DISTANCES,
-    S_MAX,
-    S_MIN,
-    S_START,
-    SEEN_BITS,
-)
+from structgen.core.kernels.json.layout import SEEN_BITS
 from structgen.core.kernels.memory import size
 
 MAX_LENGTH = 1 << 30  # of texts that tables of lengths speak of
@@ -150,16 +102,16 @@ def check_lengths(m, record, universal, free):
     table = grammar(m, record + S_DISTANCES)
     if table == 0:
         return FINE if start == universal or (least == 0 and most < 0) else BAD_LENGTHS
-    if table < 0 or table + D_TABLE > size(m, A_GRAMMAR):
+    if table < 0 or table + D_TABLE > size(m, grammar):
         return OUT_OF_RANGE
     row, period = grammar(m, table + D_ROW), grammar(m, table + D_PERIOD)
     if grammar(m, table + D_BASE) != start or period < 1 or row < period:
         return BAD_LENGTHS
     begin = table + D_TABLE
-    if begin + row * states(m, start) > size(m, A_GRAMMAR):
+    if begin + row * states(m, start) > size(m, grammar):
         return OUT_OF_RANGE
     shift = max(0, least - (row - period)) // period * period
-    if free + row + 1 > size(m, A_ORDER) or not _lengths_agree(m, states(m, start), table, free):
+    if free + row + 1 > size(m, order) or not _lengths_agree(m, states(m, start), table, free):
         return BAD_LENGTHS
     found = grammar(m, begin + least - shift)
     return FINE if found >= 0 and (most < 0 or found + shift <= most) else BAD_LENGTHS
@@ -175,9 +127,9 @@ def _clear_allowed(m, number):
 def _check_keys(m, record):
     """A record's declared keys: in order, a bit each; ``allowed`` becomes the set of those with values."""
     number = grammar(m, record + O_WORDS)
-    keys = number - (1 if grammar(m, record + O_DUTIES) else 0)
+    keys = number - (1 if grammar(m, record + O_EXISTENTIALS) else 0)
     entries, count = grammar(m, record + O_ENTRIES), grammar(m, record + O_COUNT)
-    if entries >= size(m, A_GRAMMAR):  # the machine reads the first entry before it knows that there is one
+    if entries >= size(m, grammar):  # the machine reads the first entry before it knows that there is one
         return OUT_OF_RANGE
     if keys < 1 or not is_sorted(m, entries, count):
         return NOT_IN_ORDER if keys >= 1 else BAD_KEY_SET
@@ -206,7 +158,7 @@ def _check_dependents(m, record):
     )
     for d in range(rows):
         bit, mask = grammar(m, first + 2 * d), grammar(m, first + 2 * d + 1)
-        if bit < 0 or bit >= number * SEEN_BITS or mask < 0 or mask + number > size(m, A_WORDS):
+        if bit < 0 or bit >= number * SEEN_BITS or mask < 0 or mask + number > size(m, words):
             return OUT_OF_RANGE
     for d in range(rows):
         bit, mask = grammar(m, first + 2 * d), grammar(m, first + 2 * d + 1)
@@ -253,9 +205,9 @@ def _check_classes(m, record):
             state = _reads_name(m, grammar(m, record + O_ENTRIES) + e * E_SIZE, start)
             if state >= 0 and payload(m, state) > 0:
                 return BAD_CLASSES
-    if grammar(m, record + O_DUTIES) == 0:
+    if grammar(m, record + O_EXISTENTIALS) == 0:
         return FINE if counts == 0 else BAD_CLASSES
-    if counts <= 0 or counts + states(m, start) * classes > size(m, A_GRAMMAR):
+    if counts <= 0 or counts + states(m, start) * classes > size(m, grammar):
         return OUT_OF_RANGE
     for state in range(states(m, start)):
         for c in range(classes):
@@ -276,9 +228,9 @@ def check_object(m, record):
     verdict = _check_keys(m, record)
     if verdict != FINE:
         return verdict
-    duties = grammar(m, record + O_DUTIES)
-    if duties & (duties + 1):
-        return BAD_OBLIGATIONS
+    existentials = grammar(m, record + O_EXISTENTIALS)
+    if existentials & (existentials + 1):
+        return BAD_EXISTENTIALS
     required = 0
     for w in range(number):
         required += count_bits(words(m, grammar(m, record + O_REQUIRED) + w))

@@ -1,10 +1,11 @@
 """The entry of the checks' kernel."""
 
+from structgen.core.kernels.checks.descriptions import layout
 from structgen.core.kernels.checks.layout import *
 from structgen.core.kernels.checks.liveness import spread
 from structgen.core.kernels.checks.reach import follow, reach
 from structgen.core.kernels.checks.records import check_lengths, check_object, is_sorted
-from structgen.core.kernels.checks.tables import first_row, grammar, layout, meanings, order, seen, set_where, where
+from structgen.core.kernels.checks.tables import *
 from structgen.core.kernels.jit import entry, internal
 from structgen.core.kernels.json.layout import A_UNIQUE, H_UNIQUE, S_COUNT, S_ENTRIES
 from structgen.core.kernels.memory import byte_array, int_matrix

@@ -1,63 +1,37 @@
-"""The arguments of the checks as functions ``(m, index)``, and sets of bits."""
+"""The arguments of CHECK_TABLES: each is declared here, and nowhere else. No code is here."""
 
-from structgen.core.kernels.checks.layout import *
-from structgen.core.kernels.jit import internal
-from structgen.core.kernels.json.layout import SEEN_BITS
-from structgen.core.kernels.memory import reader, writer
+from structgen.core.kernels.tables import ARGUMENT_WORDS, INT32, INT64, UINT8, Header
 
-grammar = reader(A_GRAMMAR, 32)
-words = reader(A_WORDS, 64)
-texts = reader(A_TEXTS, 8, signed=False)
-pool = reader(A_POOL, 32)
-accepting = reader(A_ACCEPTING, 32)
-payload = reader(A_PAYLOAD, 32)
-class_words = reader(A_CLASS_WORDS, 32)
-labels = reader(A_LABELS, 32)
-narrow = reader(A_NARROW, 32)
-states = reader(A_STATES, 32)
-_layout = reader(A_LAYOUT, 32)
-first_row = reader(A_FIRST, 32)
-sizes = reader(A_SIZES, 32)
-meanings = reader(A_MEANINGS, 32)
-choose = reader(A_CHOOSE, 32)
-_dispatch = reader(A_DISPATCH, 32)
-where, set_where = reader(A_WHERE, 64), writer(A_WHERE)
-seen, set_seen = reader(A_SEEN, 32), writer(A_SEEN, 32)
-order, set_order = reader(A_ORDER, 32), writer(A_ORDER, 32)
-allowed, set_allowed = reader(A_ALLOWED, 64), writer(A_ALLOWED)
-live, set_live = reader(A_LIVE, 8, signed=False), writer(A_LIVE, 8)
-spare, set_spare = reader(A_SPARE, 64), writer(A_SPARE)
-cheapest, set_cheapest = reader(A_CHEAPEST, 64), writer(A_CHEAPEST)
+ARGUMENTS = Header(words=ARGUMENT_WORDS)
 
+# --- of the grammar ---
+grammar = ARGUMENTS.table(INT32)
+words = ARGUMENTS.table(INT64)
+texts = ARGUMENTS.table(UINT8)
 
-@internal
-def layout(m, row, column):
-    """A description of a field: record kind, field, what it holds, three arguments."""
-    return _layout(m, 6 * row + column)
+# --- of the pool ---
+pool = ARGUMENTS.table(INT32)
+accepting = ARGUMENTS.table(INT32)
+payload = ARGUMENTS.table(INT32)
+class_words = ARGUMENTS.table(INT32)  # of a start of classes, and c: words of its class c
+labels = ARGUMENTS.table(INT32)  # 0, or what starts there: STRING_START + 1, NUMBER_START + 1, CLASSES_START + classes
+narrow = ARGUMENTS.table(INT32)  # of a start: whether it has beginnings of finitely many words
+states = ARGUMENTS.table(INT32)  # of a start: how many there are
 
+# --- of records: rows of a kind and one of `KernelRecord.fields`, sorted by kind; each kind's first row, its size, its
+# meaning or -1; its first row of choices or -1; choices: kind, field, value or OTHERWISE, kind ---
+field_part = ARGUMENTS.table(INT32)
+first_row = ARGUMENTS.table(INT32)
+sizes = ARGUMENTS.table(INT32)
+meanings = ARGUMENTS.table(INT32)
+choose = ARGUMENTS.table(INT32)
+choice_part = ARGUMENTS.table(INT32)
 
-@internal
-def dispatch(m, row, column):
-    """What tells records apart: kind, field, value or `OTHERWISE`, kind."""
-    return _dispatch(m, 4 * row + column)
-
-
-@internal
-def has_bit(m, first, bit):
-    """Whether a set of bits in ``words``, from ``first`` on, has a bit."""
-    return (words(m, first + bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1
-
-
-@internal
-def is_allowed(m, bit):
-    """Whether a key of the object that is being checked may be there."""
-    return (allowed(m, bit // SEEN_BITS) >> (bit % SEEN_BITS)) & 1
-
-
-@internal
-def are_allowed(m, first, number):
-    """Whether all keys of a set in ``words``, from ``first`` on, may be there."""
-    for w in range(number):
-        if words(m, first + w) & ~allowed(m, w):
-            return False
-    return True
+# --- working memory, and the place and the field of what is wrong (`where`) ---
+where, set_where = ARGUMENTS.writable(INT64)
+seen, set_seen = ARGUMENTS.writable(INT32)
+order, set_order = ARGUMENTS.writable(INT32)
+allowed, set_allowed = ARGUMENTS.writable(INT64)
+live, set_live = ARGUMENTS.writable(UINT8)
+spare, set_spare = ARGUMENTS.writable(INT64)
+cheapest, set_cheapest = ARGUMENTS.writable(INT64)

@@ -4,8 +4,8 @@ The layout stands in ``layout``, which `core.engines.json.tables` writes by, and
 it through ``machine``. Nothing here checks its arguments; `structgen.core.engines.json.matcher` and ``masks`` there do.
 
 **Configuration** ``(q, a, b, f)``, four int64: lexical state, two registers, innermost open frame (-1: none). A
-matcher holds a set of configurations ("threads"): a value with several alternatives splits at its first byte, and each
-thread is sound and live by itself, so that the set's mask is the union of its members' masks.
+matcher holds a set of configurations: a value with several alternatives splits at its first byte. Each is sound and
+live by itself, so that the set's mask is the union of its members' masks.
 
 ==============  ==============================  ===========================  =====================================
 q               a                               b                            expects
@@ -16,7 +16,7 @@ OBJECT_FIRST                                    whitespace run               a k
 KEY_NEXT                                        whitespace run               a key
 COLON           node of the member              whitespace run               ``:``
 ARRAY_FIRST                                     whitespace run               a value or ``]``
-LITERAL         0 null, 1 true, 2 false         bytes read                   the rest of the literal
+LITERAL         0 null, 1 true, 2 false         bytes read                   what remains of it
 NUMBER                                          pool state                   more of the number, or what may follow
 PAD             node | target q << 40           spaces to come               spaces (indentation)
 NEWLINE         node | target q << 40           spaces after it              a newline (indentation)
@@ -39,7 +39,7 @@ fields; where items must be distinct, ``others`` is the tree of the finished ite
 each starts, and the field behind it is the place where the current item starts.
 
 **Counted arrays** (``contains``, some item that must differ) are automata: each state is a record of its own with
-choices (node of the next item, state after it), and the machine splits at the comma. **Obligations** of an object
+choices (node of the next item, state after it), and the machine splits at the comma. **Existentials** of an object
 (some member, which the schema does not name, must satisfy a condition) are bits behind the keys seen: a member's key
 has choices (node, bits that it meets), and the machine splits at the quote that ends it.
 

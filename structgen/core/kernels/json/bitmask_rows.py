@@ -4,28 +4,10 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.distinct import step
 from structgen.core.kernels.json.emit import and_row, emit_subtree, or_row, ready, set_tokens
 from structgen.core.kernels.json.layout import *
+from structgen.core.kernels.json.registers import node, push, restore_stack, save_stack, set_string
 from structgen.core.kernels.json.string_slices import safe_text, safest_text, slice_within
 from structgen.core.kernels.json.structure import number_byte
-from structgen.core.kernels.json.tables import (
-    class_of,
-    limit,
-    loop,
-    node,
-    own_kind,
-    pool,
-    push,
-    reg,
-    restore_stack,
-    rise,
-    safe,
-    save_stack,
-    set_reg,
-    set_stack,
-    set_string,
-    slice_kinds,
-    stack,
-    trie_field,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import address, element_reader, set_word, size, within, word
 
 _int = element_reader(32)
@@ -69,13 +51,13 @@ def _stay_escaped(m, first, hi, out, searches):
     (Status, how many states may still be searched.) Subtrees of text that is safe where the walk stands are set whole.
     """
     base = node(m, first, NODE_DEPTH)
-    bottom = size(m, C_STACK) // 2
+    bottom = size(m, stack) // 2
     set_reg(m, TOP, 0)
     save_stack(m, bottom)
     i = first
     while i < hi:
         level = bottom + 5 * (node(m, i, NODE_DEPTH) - base)
-        if level + 10 > size(m, C_STACK):
+        if level + 10 > size(m, stack):
             return FULL, searches
         byte = node(m, i, NODE_BYTE)
         if stack(m, level) == STRING and byte != 0x22 and byte != 0x5C and byte >= 0x20:
@@ -119,20 +101,20 @@ def _stay(m, state, out):
     unsafe, most = ~known & LOW32, known >> 32
     outside = ~_copy_slice(m, known, out) & LOW32
     ready(m, out)
-    nodes, states, following = address(m, C_PLAIN_NODES), address(m, C_STACK), address(m, C_POOL)
+    nodes, states, following = address(m, plain_node), address(m, stack), address(m, pool)
     set_stack(m, 0, 256 * state)
     set_stack(m, 1, 0)
     searches = MOST_SEARCHES
     i = run = trie_field(m, 2 * TEXT)
     while i < hi:
-        within(i, 1, size(m, C_PLAIN_NODES))
+        within(i, 1, size(m, plain_node))
         packed = word(nodes, i)
         byte, level = packed & 255, 2 * (packed >> PLAIN_DEPTH & DEPTH_MASK)
         end = packed >> PLAIN_END & END_MASK
-        if level + 4 > size(m, C_STACK) // 2:
+        if level + 4 > size(m, stack) // 2:
             return FULL
         place = word(states, level) + byte
-        within(place, 1, size(m, C_POOL))
+        within(place, 1, size(m, pool))
         reached = _int(following, place)
         if packed < 0 or reached < 0:
             emit_subtree(m, run, i, out)

@@ -4,23 +4,8 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.distinct import step
 from structgen.core.kernels.json.frames import frame_size, has_list, load
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import (
-    arena,
-    data,
-    push,
-    reg,
-    result,
-    scratch,
-    search,
-    set_arena,
-    set_reg,
-    set_result,
-    set_scratch,
-    set_search,
-    set_stack,
-    stack,
-    thread,
-)
+from structgen.core.kernels.json.registers import push
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size
 
 
@@ -38,7 +23,7 @@ def _same_others(m, one, two):
         one, two = search(m, depth), search(m, depth + 1)
         if one == two:
             continue
-        if one < 0 or two < 0 or depth + 4 > size(m, C_SEARCH):
+        if one < 0 or two < 0 or depth + 4 > size(m, search):
             return False
         if load(m, one + K_HASH) != load(m, two + K_HASH) or load(m, one + K_START) != load(m, two + K_START):
             return False
@@ -68,7 +53,7 @@ def _same_frames(m, one, two):
 
 
 @internal
-def _add_thread(m, count):
+def _add_configuration(m, count):
     """Add the configuration in ``regs`` to the first ``count`` of ``result``. The new count; -1: no room."""
     for t in range(count):
         if (
@@ -78,7 +63,7 @@ def _add_thread(m, count):
             and _same_frames(m, result(m, 4 * t + 3), reg(m, FRAME))
         ):
             return count
-    if 4 * count + 4 > size(m, C_RESULT):
+    if 4 * count + 4 > size(m, result):
         return -1
     for i in range(4):
         set_result(m, 4 * count + i, reg(m, i))
@@ -96,7 +81,7 @@ def advance(m, count, start, end):
     found, dropped = 0, 0
     for t in range(count):
         for i in range(4):
-            set_stack(m, i, thread(m, 4 * t + i))
+            set_stack(m, i, configuration(m, 4 * t + i))
         set_stack(m, 4, start)
         set_stack(m, 5, 0)
         depth = 1
@@ -113,7 +98,7 @@ def advance(m, count, start, end):
                 if status >= MISS:
                     return status
                 if alt + 1 < reg(m, ALTERNATIVES):
-                    if 6 * depth + 6 > size(m, C_STACK):
+                    if 6 * depth + 6 > size(m, stack):
                         return FULL
                     push(m, 6 * depth, q, a, b, f)
                     set_stack(m, 6 * depth + 4, place)
@@ -124,7 +109,7 @@ def advance(m, count, start, end):
                 alt = 0
                 place += 1
             if status == ALIVE:
-                added = _add_thread(m, found)
+                added = _add_configuration(m, found)
                 if added < 0:
                     dropped += 1
                 else:

@@ -1,12 +1,12 @@
 """Containers: whether they may close, and what their next item may be."""
 
 from structgen.core.kernels.jit import internal
-from structgen.core.kernels.json.existentials import duties
+from structgen.core.kernels.json.existentials import unmet_existentials
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.items import is_pair
 from structgen.core.kernels.json.keys import count_missing
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import grammar, reg
+from structgen.core.kernels.json.tables import *
 
 
 @internal
@@ -22,7 +22,7 @@ def can_close(m, frame):
         return count >= grammar(m, record + A_MIN)
     if kind == R_COUNTED:
         return grammar(m, record + T_CLOSES) != 0
-    if duties(m, record, frame):
+    if unmet_existentials(m, record, frame):
         return False
     return count >= grammar(m, record + O_MIN) and count_missing(m, record, frame, -1) == 0
 
@@ -45,4 +45,4 @@ def item_node(m, record, index, choice):
         return -1
     if index < grammar(m, record + A_PREFIXES):
         return grammar(m, grammar(m, record + A_PREFIX) + index)
-    return grammar(m, record + A_REST)
+    return grammar(m, record + A_ITEMS)

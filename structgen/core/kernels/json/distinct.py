@@ -7,23 +7,10 @@ from structgen.core.kernels.json.items import is_distinct, is_fresh
 from structgen.core.kernels.json.keys import count_missing
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible
+from structgen.core.kernels.json.registers import restore_probe, save_probe
 from structgen.core.kernels.json.strings import narrow
 from structgen.core.kernels.json.structure import literal_byte, plain_step
-from structgen.core.kernels.json.tables import (
-    count_of,
-    flags,
-    grammar,
-    limit,
-    pool,
-    probe,
-    reg,
-    restore_probe,
-    save_probe,
-    set_probe,
-    set_reg,
-    set_written,
-    symbols,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import all_listed, is_listable, is_unrivalled, rivals
 from structgen.core.kernels.memory import size
 
@@ -95,15 +82,15 @@ def endless_frame(m, frame):
         node = item_node(m, record, count, 0)
         if node < 0:
             return False
-        if grammar(m, record + A_MAX) < 0 and not is_distinct(m, record) and grammar(m, record + A_REST) >= 0:
+        if grammar(m, record + A_MAX) < 0 and not is_distinct(m, record) and grammar(m, record + A_ITEMS) >= 0:
             return True
         return (grammar(m, node + NODE_FLAGS) & ENDLESS_FLAG) != 0
     most = grammar(m, record + O_MAX)
     if most >= 0 and count + 2 + count_missing(m, record, frame, -1) > most:
         return False
     if grammar(m, record + O_OTHERS) != NO_OTHERS and grammar(m, record + O_NARROW) == 0:
-        return most < 0 or grammar(m, record + O_DUTIES) == 0
-    if grammar(m, record + O_DUTIES):
+        return most < 0 or grammar(m, record + O_EXISTENTIALS) == 0
+    if grammar(m, record + O_EXISTENTIALS):
         return False
     for e in range(grammar(m, record + O_COUNT)):
         entry = grammar(m, record + O_ENTRIES) + E_SIZE * e
@@ -321,7 +308,7 @@ def _probe_items(m, frame, place):
         if steps > MAX_PROBES:
             set_reg(m, GIVEN_UP, reg(m, GIVEN_UP) + 1)
             return DEAD
-        if place + depth + 3 > size(m, C_WRITTEN) or level + 16 > size(m, C_PROBE):
+        if place + depth + 3 > size(m, written) or level + 16 > size(m, probe):
             return FULL
         set_written(m, place + 1 + depth, byte)
         status = plain_step(m, byte, alt)
@@ -349,7 +336,7 @@ def step(m, byte, alt):
     if grammar(m, H_UNIQUE) == 0:
         status = plain_step(m, byte, alt)
     else:
-        if reg(m, POSITION) + 2 > size(m, C_WRITTEN):
+        if reg(m, POSITION) + 2 > size(m, written):
             return FULL
         set_written(m, reg(m, POSITION), byte)
         status = plain_step(m, byte, alt)

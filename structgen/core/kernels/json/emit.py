@@ -3,7 +3,7 @@
 from structgen.core.kernels.bits import clear_bit, set_bit, set_bits
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import block, limit, next_same, order_start, reg, set_logged, set_reg
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import (
     address,
     and_words,
@@ -26,7 +26,7 @@ def set_token(m, token, out):
     """Allow a token."""
     set_bit(out, limit(m, L_WIDTH), token)
     place = reg(m, LOGGED)
-    if place < size(m, C_LOG):
+    if place < size(m, logged):
         set_logged(m, place, token)
     set_reg(m, LOGGED, place + 1)
 
@@ -74,7 +74,7 @@ def or_row(m, row, out):
 @internal
 def and_row(m, row, out):
     """Forbid the tokens that are not of a kept row."""
-    set_reg(m, LOGGED, size(m, C_LOG) + 1)  # a mask that no list says
+    set_reg(m, LOGGED, size(m, logged) + 1)  # a mask that no list says
     and_words(row_address(m, row), out, limit(m, L_WIDTH))
 
 
@@ -82,9 +82,9 @@ def and_row(m, row, out):
 def emit_subtree(m, lo, hi, out):
     """Allow all tokens of the nodes lo..hi, which are of one trie."""
     first, last = order_start(m, lo), order_start(m, hi)
-    within(first, last - first, size(m, C_ORDER))
-    ids, log, place = address(m, C_ORDER) + 4 * first, address(m, C_LOG), reg(m, LOGGED)
-    for i in range(min(last - first, size(m, C_LOG) - place)):
+    within(first, last - first, size(m, order))
+    ids, log, place = address(m, order) + 4 * first, address(m, logged), reg(m, LOGGED)
+    for i in range(min(last - first, size(m, logged) - place)):
         _set_word(log, place + i, _int(ids, i))
     set_reg(m, LOGGED, place + last - first)
     set_bits(out, limit(m, L_WIDTH), ids, last - first)
@@ -94,8 +94,8 @@ def emit_subtree(m, lo, hi, out):
 def clear_subtree(m, lo, hi, out):
     """Forbid all tokens of the nodes lo..hi, which are of one trie."""
     first, last = order_start(m, lo), order_start(m, hi)
-    within(first, last - first, size(m, C_ORDER))
-    ids, width = address(m, C_ORDER) + 4 * first, limit(m, L_WIDTH)
+    within(first, last - first, size(m, order))
+    ids, width = address(m, order) + 4 * first, limit(m, L_WIDTH)
     for i in range(last - first):
         clear_bit(out, width, _int(ids, i))
 
@@ -106,8 +106,8 @@ def has_subtree(m, lo, hi, row):
     first, last = order_start(m, lo), order_start(m, hi)
     if last - first > FEW_TOKENS:
         return False
-    within(first, last - first, size(m, C_ORDER))
-    ids = address(m, C_ORDER) + 4 * first
+    within(first, last - first, size(m, order))
+    ids = address(m, order) + 4 * first
     for i in range(last - first):
         token = _int(ids, i)
         if not mask_word(row, token >> 5) >> (token & 31) & 1:

@@ -8,7 +8,7 @@ from structgen.core.kernels.json.items import is_fresh
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible, others_admissible
 from structgen.core.kernels.json.strings import feed, is_duplicate, replay
-from structgen.core.kernels.json.tables import flags, grammar, payload, reg, scratch, set_reg, set_scratch
+from structgen.core.kernels.json.tables import *
 
 
 @internal
@@ -37,7 +37,7 @@ def _close_declared_key(m, record, entry, alt):
     """The quote that ends a declared key."""
     frame = reg(m, FRAME)
     child, bits = grammar(m, entry + E_CHILD), 0
-    if grammar(m, record + O_DUTIES):
+    if grammar(m, record + O_EXISTENTIALS):
         choices = child
         set_reg(m, ALTERNATIVES, grammar(m, choices))
         if alt >= grammar(m, choices) or not declared_alive(m, record, frame, entry, alt):
@@ -65,7 +65,7 @@ def _note_order(m, frame, bit):
 
 @internal
 def _meet(m, record, frame, bits):
-    """Note in a frame in scratch that obligations are met."""
+    """Note in a frame in scratch that existentials are met."""
     if bits:
         word = frame - SCRATCH + F_SEEN + grammar(m, record + O_WORDS) - 1
         set_scratch(m, word, scratch(m, word) | bits)
@@ -80,7 +80,7 @@ def _close_other_key(m, record, state, hashed, alt):
     child, bits = grammar(m, record + O_CHILD), 0
     if grammar(m, record + O_OTHERS) == CLASSES:
         child = grammar(m, child + payload(m, state))
-    if grammar(m, record + O_DUTIES):
+    if grammar(m, record + O_EXISTENTIALS):
         choices = child
         set_reg(m, ALTERNATIVES, grammar(m, choices))
         if alt >= grammar(m, choices):

@@ -4,8 +4,9 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible, others_admissible
+from structgen.core.kernels.json.registers import set_string
 from structgen.core.kernels.json.strings import feed, feed_code_point
-from structgen.core.kernels.json.tables import flags, grammar, reg, set_reg, set_string, text
+from structgen.core.kernels.json.tables import *
 
 
 @internal

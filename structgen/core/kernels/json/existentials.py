@@ -1,27 +1,27 @@
-"""Objects: obligations, conditions that some member must meet, and whether members still to come can meet them."""
+"""Objects: existentials, conditions that some member must meet, and whether members still to come can meet them."""
 
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.keys import behind, is_ordered, missing_word, seen, spare_room
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import grammar, nesting, set_nesting
+from structgen.core.kernels.json.tables import *
 
 
 @internal
-def duties(m, record, frame):
-    """The obligations that no member has met yet."""
-    duties = grammar(m, record + O_DUTIES)
-    if duties == 0:
+def unmet_existentials(m, record, frame):
+    """The existentials that no member has met yet."""
+    existentials = grammar(m, record + O_EXISTENTIALS)
+    if existentials == 0:
         return 0
-    return duties & ~load(m, frame + F_SEEN + grammar(m, record + O_WORDS) - 1)
+    return existentials & ~load(m, frame + F_SEEN + grammar(m, record + O_WORDS) - 1)
 
 
 @internal
-def _met_by(m, choices, duty, number):
-    """The bits of the ``number``-th of the choices that meet ``duty``, or 0."""
+def _met_by(m, choices, existential, number):
+    """The bits of the ``number``-th of the choices that meet ``existential``, or 0."""
     for c in range(grammar(m, choices)):
         bits = grammar(m, choices + 2 + 2 * c)
-        if bits & duty:
+        if bits & existential:
             if number == 0:
                 return bits
             number -= 1
@@ -36,17 +36,17 @@ def _class_choices(m, record, number):
 
 
 @internal
-def _source_bits(m, record, frame, source, duty, number, late, after, taken):
-    """What the ``number``-th choice for ``duty`` of a declared key (or of a class of others behind these) meets."""
+def _source_bits(m, record, frame, source, existential, number, late, after, taken):
+    """What the ``number``-th choice for ``existential`` of a declared key (or a class of others after these) meets."""
     declared = grammar(m, record + O_COUNT)
     if source >= declared:
-        return _met_by(m, _class_choices(m, record, source - declared), duty, number)
+        return _met_by(m, _class_choices(m, record, source - declared), existential, number)
     entry = grammar(m, record + O_ENTRIES) + E_SIZE * source
     bit = grammar(m, entry + E_BIT)
     choices = grammar(m, entry + E_CHILD)
     if late or choices < 0 or source == taken or bit <= after or seen(m, frame, bit):
         return 0
-    return _met_by(m, choices, duty, number)
+    return _met_by(m, choices, existential, number)
 
 
 @internal
@@ -69,10 +69,10 @@ def _on_path(m, depth, source):
 
 @internal
 def _coverable(m, record, frame, unmet, room, late, after, taken):
-    """Whether members still to come can meet the obligations ``unmet``, with ``room`` for those not required.
+    """Whether members still to come can meet the existentials ``unmet``, with ``room`` for those not required.
 
     ``late``: declared keys cannot come any more; else those behind bit ``after`` can, but for the entry ``taken``.
-    Depth first; a level of the search is (unmet, room, source, its next choice). Each level meets one obligation more,
+    Depth first; a level of the search is (unmet, room, source, its next choice). Each level meets one existential more,
     and a record has only a few (`structgen.core.engines.json.value_graph.existentials.MAX_DUTIES`).
     """
     if room < 0:
@@ -115,8 +115,8 @@ def _coverable(m, record, frame, unmet, room, late, after, taken):
 
 @internal
 def _choice_alive(m, record, frame, bits, room, late, after, taken):
-    """Whether a member that meets ``bits`` is worth choosing and leaves obligations that can be met."""
-    unmet = duties(m, record, frame)
+    """Whether a member that meets ``bits`` is worth choosing and leaves existentials that can be met."""
+    unmet = unmet_existentials(m, record, frame)
     if bits and bits & unmet == 0:
         return False
     return _coverable(m, record, frame, unmet & ~bits, room, late, after, taken)
@@ -137,8 +137,8 @@ def declared_alive(m, record, frame, entry, c):
 
 @internal
 def entry_alive(m, record, frame, entry):
-    """Whether some choice of a declared key leaves obligations that can be met."""
-    if grammar(m, record + O_DUTIES) == 0:
+    """Whether some choice of a declared key leaves existentials that can be met."""
+    if grammar(m, record + O_EXISTENTIALS) == 0:
         return True
     for c in range(grammar(m, grammar(m, entry + E_CHILD))):
         if declared_alive(m, record, frame, entry, c):
@@ -155,7 +155,7 @@ def other_alive(m, record, frame, bits):
 
 @internal
 def class_alive(m, record, frame, number):
-    """Whether some key of a class leaves obligations that can be met."""
+    """Whether some key of a class leaves existentials that can be met."""
     choices = _class_choices(m, record, number)
     for c in range(grammar(m, choices)):
         if other_alive(m, record, frame, grammar(m, choices + 2 + 2 * c)):
@@ -165,8 +165,8 @@ def class_alive(m, record, frame, number):
 
 @internal
 def others_alive(m, record, frame):
-    """Whether some undeclared key leaves obligations that can be met."""
-    if grammar(m, record + O_DUTIES) == 0:
+    """Whether some undeclared key leaves existentials that can be met."""
+    if grammar(m, record + O_EXISTENTIALS) == 0:
         return True
     for number in range(grammar(m, record + O_CLASSES)):
         if class_alive(m, record, frame, number):
@@ -176,7 +176,7 @@ def others_alive(m, record, frame):
 
 @internal
 def all_classes_alive(m, record, frame):
-    """Whether each class of undeclared keys has one that leaves obligations that can be met."""
+    """Whether each class of undeclared keys has one that leaves existentials that can be met."""
     for number in range(grammar(m, record + O_CLASSES)):
         if not class_alive(m, record, frame, number):
             return False
@@ -185,7 +185,7 @@ def all_classes_alive(m, record, frame):
 
 @internal
 def live_words(m, record, frame, state):
-    """How many undeclared keys go on from a state of their automaton and leave obligations that can be met."""
+    """How many undeclared keys go on from a state of their automaton and leave existentials that can be met."""
     classes = grammar(m, record + O_CLASSES)
     place = grammar(m, record + O_COUNTS) + (state - grammar(m, record + O_START)) * classes
     total = 0

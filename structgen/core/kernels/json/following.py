@@ -9,18 +9,8 @@ from structgen.core.kernels.json.escapes import table_inside_sequence
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import others_admissible
-from structgen.core.kernels.json.tables import (
-    class_of,
-    following,
-    grammar,
-    kind,
-    limit,
-    node,
-    pool,
-    reg,
-    set_following,
-    text,
-)
+from structgen.core.kernels.json.registers import node
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size
 
 ANYTHING, FREE, LISTED, POOLED = range(4)
@@ -135,7 +125,7 @@ def note_declared(m, level):
 @internal
 def declared_level(m, depth):
     """The level of a depth of a walk over declared keys, in which others are made."""
-    return size(m, C_FOLLOWING) // (2 * WORDS) + depth
+    return size(m, following) // (2 * WORDS) + depth
 
 
 @internal

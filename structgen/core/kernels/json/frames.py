@@ -2,7 +2,7 @@
 
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import arena, grammar, reg, scratch, set_reg, set_scratch
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size, wrapped_mul
 
 
@@ -44,7 +44,7 @@ def new_frame(m, record, count, parent, source):
     """Append a frame to scratch: a copy of ``source``'s seen keys with a new count, or an empty one (source -1)."""
     words = frame_size(m, record)
     top = reg(m, TOP)
-    if top + words + 1 > size(m, C_SCRATCH):
+    if top + words + 1 > size(m, scratch):
         return -2
     set_scratch(m, top, -1)
     place = top + 1
@@ -105,7 +105,7 @@ def add_hash(m, frame, hashed, start):
     node = scratch(m, slot)
     depth = 0
     while True:
-        if reg(m, TOP) + K_SIZE + 1 > size(m, C_SCRATCH):
+        if reg(m, TOP) + K_SIZE + 1 > size(m, scratch):
             return False
         if node < 0:
             set_scratch(m, slot, _new_leaf(m, hashed, start) + SCRATCH)

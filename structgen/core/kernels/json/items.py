@@ -3,7 +3,7 @@
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.frames import add_hash, load, lookup
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import grammar, reg
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.values_equal import equal_values
 from structgen.core.kernels.json.values_hash import hash_value, mixed
 

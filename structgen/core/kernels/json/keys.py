@@ -3,7 +3,7 @@
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import grammar, reg, word
+from structgen.core.kernels.json.tables import *
 
 
 @internal
@@ -29,8 +29,8 @@ def missing_word(m, record, frame, extra, w):
 
 @internal
 def key_words(m, record):
-    """Seen words of keys; one for the obligations, if there are any, follows."""
-    return grammar(m, record + O_WORDS) - (1 if grammar(m, record + O_DUTIES) else 0)
+    """Seen words of keys; one for the existentials, if there are any, follows."""
+    return grammar(m, record + O_WORDS) - (1 if grammar(m, record + O_EXISTENTIALS) else 0)
 
 
 @internal

@@ -1,60 +1,20 @@
-"""The layout of the JSON machine: lexical states, records, tables of a context, registers, results. No code is here."""
+"""The layout of the JSON machine: lexical states, matchers, registers, results, masks. No code is here.
+
+Records of a grammar are declared in `structgen.core.kernels.json.records` and tables in `core.kernels.json.tables`.
+"""
+
+from structgen.core.kernels.json.records import *
 
 # --- lexical states ---
 VALUE, AFTER, OBJECT_FIRST, KEY_NEXT, COLON, ARRAY_FIRST, LITERAL, NUMBER, PAD, NEWLINE, CLOSE = range(11)
 STRING, ENUM, KEY, OTHER_KEY = 16, 32, 48, 64
 BODY, ESCAPE, HEX, LOW_BACKSLASH, LOW_U, LOW_HEX = 0, 1, 2, 6, 7, 8  # HEX and LOW_HEX take four places each
 
-# --- header of the grammar array ---
-H_WHITESPACE, H_RUN, H_INDENT, H_ESCAPES, H_ORDER, H_UNIQUE, H_SIZE = 0, 1, 2, 3, 4, 5, 8
-COMPACT, SINGLE, ANY, INDENT = 0, 1, 2, 3
-
-# --- value node: flags, then (offset, count) of the list of alternatives per kind ---
-NODE_FLAGS, NODE_STRINGS, NODE_NUMBERS, NODE_OBJECTS, NODE_ARRAYS, NODE_SIZE = 0, 1, 3, 5, 7, 9
-NULL_FLAG, TRUE_FLAG, FALSE_FLAG, ENDLESS_FLAG = 1, 2, 4, 8  # the last: more values than could ever be written
-VALUES_SHIFT, MAX_VALUES = 4, 1 << 20  # above the flags: how many values there are at least
-
-# --- string record; record 0 (the header) stands for "no bounds" ---
-S_KIND, S_START, S_MIN, S_MAX, S_DISTANCES, S_ENTRIES, S_COUNT, S_SIZE = 0, 1, 2, 3, 4, 5, 6, 7
-S_DFA, S_ENUM = 0, 1
-# distance table: first pool state, row length, period, slack (-1: none), then rows: least accepted length >= k still to
-# come, or -1. Slack: how much more than k that may be, in any state that a byte leads to.
-D_BASE, D_ROW, D_PERIOD, D_SLACK, D_TABLE = 0, 1, 2, 3, 4
-
-# --- entry of a sorted table of strings: declared keys, enumerated values ---
-E_OFFSET, E_LENGTH, E_CHILD, E_BIT, E_SIZE = 0, 1, 2, 3, 4
-
-# --- frame records ---
-R_KIND, R_OBJECT, R_ARRAY, R_COUNTED = 0, 0, 1, 2
-O_ENTRIES, O_COUNT, O_WORDS, O_REQUIRED, O_MIN, O_MAX = 1, 2, 3, 4, 5, 6
-O_OTHERS, O_START, O_CHILD, O_DEPENDENT, O_DEPENDENTS, O_NARROW, O_DUTIES, O_CLASSES, O_COUNTS = range(7, 16)
-# O_DUTIES: set of the obligations. If there are any, E_CHILD and O_CHILD (and its classes) are places of choices:
-# their number, then (node, bits) each; O_CLASSES is the number of classes, O_COUNTS (0: one class) a table of how many
-# words each class has from each state of the automaton on, at most ENDLESS_WORDS.
-ENDLESS_WORDS = 1 << 30
-NO_OTHERS, ONE_CLASS, CLASSES = 0, 1, 2
-A_PREFIX, A_PREFIXES, A_REST, A_MIN, A_MAX, A_UNIQUE, A_PAIRED, A_SIZE = 1, 2, 3, 4, 5, 6, 7, 8
-DISTINCT, PAIRED = 1, 2  # A_UNIQUE: items must differ; two must be equal, after which the record is A_PAIRED
-# counted arrays: whether it may close, endlessly many completions, choices (node, record after it), A_UNIQUE
-T_CLOSES, T_ENDLESS, T_COUNT, T_CHOICES = 1, 2, 3, 4
-
 # --- pool flags ---
 ACCEPTING, LAZY, PARTIAL = 1, 2, 4
 NON_ASCII_KIND, NEVER_KIND = 26, 28  # of `core.kernels.tokens.characters`; between them white space beyond ASCII
 
 SOME_BEYOND = -4  # SOME of `structgen.core.kernels.tokens.layout`
-
-# --- tables of a context (`core.kernels.memory`), each a place of its address and, behind it, of its length ---
-(
-    C_GRAMMAR, C_WORDS, C_TEXTS, C_POOL, C_FLAGS, C_PAYLOAD, C_WORDS_LEFT, C_ARENA, C_SCRATCH, C_STACK, C_OWN, C_SEARCH,
-    C_REGS, C_START, C_CROSS, C_SLOTS, C_ROWS, C_LIMITS, C_NODES, C_TRIES, C_NEXT_SAME, C_GROUPS, C_MEMBERS,
-    C_TOKEN_BYTES, C_CLASSES, C_LOOPS, C_THREADS, C_RESULT, C_DATA, C_SPARE, C_OFFSETS, C_ENDS, C_KINDS, C_SLICES,
-    C_WRITTEN, C_PROBE, C_NESTING, C_COUNTS, C_SYMBOLS, C_VERSION, C_WIDES, C_SAFE, C_RISES, C_NODE_KINDS,
-    C_SLICE_SIZES, C_MEMORY, C_KEY, C_LOG, C_FOLLOWING, C_JOINED, C_PLAIN_NODES, C_ORDER, C_ORDER_STARTS,
-) = range(0, 106, 2)  # fmt: skip
-CONTEXT_SIZE = 106
-# C_VERSION: the address of the pool's version, and the one that the context's arrays are of.
-TABLES_SIZE = 6  # the first three tables, of a grammar, as its own array has them
 
 # --- a matcher's block: what it is made of, which each call copies into the context ---
 (
@@ -69,8 +29,8 @@ TABLES_SIZE = 6  # the first three tables, of a grammar, as its own array has th
 ) = range(12)  # fmt: skip
 # --- a state in the trail: place of the one before, number of steps, top of the arena, length of the text, whether the
 # end of sequence was accepted, configurations (each q, a, b, frame) ---
-STATE_BEFORE, STATE_STEPS, STATE_TOP, STATE_LENGTH, STATE_ENDED, STATE_COUNT, STATE_THREADS = range(7)
-MAX_THREADS = 1 << 14  # configurations at most; one more costs a look at each of the others at every step
+STATE_BEFORE, STATE_STEPS, STATE_TOP, STATE_LENGTH, STATE_ENDED, STATE_COUNT, STATE_CONFIGURATIONS = range(7)
+MAX_CONFIGURATIONS = 1 << 14  # configurations at most; one more costs a look at each of the others at every step
 
 # --- frames ---
 F_HEAD, F_PARENT, F_DEPTH, F_BELOW, F_OTHERS, F_SEEN = 0, 1, 2, 3, 4, 5

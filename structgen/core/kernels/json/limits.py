@@ -11,32 +11,10 @@ from structgen.core.kernels.json.emit import and_row, emit_subtree, ready, row_a
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import undeclared_count
+from structgen.core.kernels.json.registers import node, push, restore_stack, save_stack, set_string
 from structgen.core.kernels.json.string_slices import add_state, begin_states
 from structgen.core.kernels.json.strings import feed_string, hash_byte, string_alive, unused_word
-from structgen.core.kernels.json.tables import (
-    class_of,
-    data,
-    grammar,
-    limit,
-    loop,
-    node,
-    offset,
-    pool,
-    push,
-    reg,
-    restore_stack,
-    rise,
-    save_stack,
-    search,
-    set_reg,
-    set_stack,
-    set_string,
-    slice_size,
-    stack,
-    trie_field,
-    wide,
-    words_left,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import mask_word, size
 
 MAX_STATES = 160  # that a search looks at; what lies behind is not sure
@@ -260,7 +238,7 @@ def _walk_beyond(m, out, sure):
     set_stack(m, 4, 0)  # in place of the top of scratch, unused here: code points of the path
     while i < hi:
         level = 5 * node(m, i, NODE_DEPTH)
-        if level + 10 > size(m, C_STACK):
+        if level + 10 > size(m, stack):
             return FULL
         byte = node(m, i, NODE_BYTE)
         points = stack(m, level + 4) + (1 if byte & 0xC0 != 0x80 else 0)

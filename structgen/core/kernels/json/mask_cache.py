@@ -18,19 +18,7 @@ from structgen.core.kernels.json.emit import row_address
 from structgen.core.kernels.json.frames import depth, frame_size, load, lookup
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.plans import among_distinct
-from structgen.core.kernels.json.tables import (
-    grammar,
-    joined_row,
-    key,
-    limit,
-    logged,
-    memory,
-    reg,
-    set_joined_row,
-    set_key,
-    set_memory,
-    set_reg,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import (
     address,
     clear_words,
@@ -150,7 +138,7 @@ def _find(m):
 @internal
 def _has_rows(m, entry):
     """Whether the context knows the blocks of an entry's rows: another thread may just have added them."""
-    place, known = entry + N_FIELDS + memory(m, entry + N_KEY), size(m, C_ROWS)
+    place, known = entry + N_FIELDS + memory(m, entry + N_KEY), size(m, block)
     for i in range(memory(m, entry + N_ROWS)):
         if memory(m, place + i) // BLOCK_ROWS >= known:
             return False
@@ -185,9 +173,9 @@ def _replay(m, entry, out, joined):
     width = limit(m, L_WIDTH)
     rows, tokens = memory(m, entry + N_ROWS), memory(m, entry + N_TOKENS)
     place = entry + N_FIELDS + memory(m, entry + N_KEY)
-    within(entry, memory(m, entry + N_SIZE), size(m, C_MEMORY))
+    within(entry, memory(m, entry + N_SIZE), size(m, memory))
     if tokens < 0:
-        _row_into(address(m, C_MEMORY) + 8 * place, out, width, joined)
+        _row_into(address(m, memory) + 8 * place, out, width, joined)
         return
     if rows == 0 and not joined:
         clear_words(out, width)
@@ -195,7 +183,7 @@ def _replay(m, entry, out, joined):
         row = memory(m, place + i)
         if _is_new(m, row):
             _row_into(row_address(m, row), out, width, joined or i > 0)
-    set_bits(out, width, address(m, C_MEMORY) + 8 * (place + rows), tokens)
+    set_bits(out, width, address(m, memory) + 8 * (place + rows), tokens)
 
 
 @internal
@@ -216,7 +204,7 @@ def recall(m, out, joined):
         if among_distinct(m):
             set_reg(m, ASKED, 1)
             return False
-    lock = address(m, C_MEMORY) + 8 * M_LOCK
+    lock = address(m, memory) + 8 * M_LOCK
     if not try_lock(lock):
         return False
     entry = _find(m)
@@ -242,7 +230,7 @@ def _move(m, entry, place):
 @internal
 def _room(m, words):
     """The place of so many free words in the ring. Entries that were not used since the last time here go."""
-    end, chances = size(m, C_MEMORY), CHANCES
+    end, chances = size(m, memory), CHANCES
     while True:
         head, tail = memory(m, M_HEAD), memory(m, M_TAIL)
         if tail - head >= words:
@@ -297,18 +285,18 @@ def _write(m, row, words, hashed):
     whole = rows > LOG_ROWS or tokens > LOG_TOKENS
     content = (width + 1) // 2 if whole else rows + (tokens + 1) // 2
     need = N_FIELDS + words + content
-    if need > (size(m, C_MEMORY) - M_RING) // 4:
+    if need > (size(m, memory) - M_RING) // 4:
         return
     entry = _room(m, need)
     place = entry + N_FIELDS + words
     if whole:
         rows, tokens = 0, -1
-        within(place, content, size(m, C_MEMORY))
-        copy_words(row, address(m, C_MEMORY) + 8 * place, width)
+        within(place, content, size(m, memory))
+        copy_words(row, address(m, memory) + 8 * place, width)
     else:
         for i in range(rows):
             set_memory(m, place + i, logged(m, i))
-        ids, count = address(m, C_MEMORY) + 8 * (place + rows), 0
+        ids, count = address(m, memory) + 8 * (place + rows), 0
         for i in range(tokens):
             token = logged(m, LOG_ROWS + i)
             if (mask_word(row, token >> 5) >> (token & 31)) & 1:  # else it was taken back
@@ -332,7 +320,7 @@ def keep(m, row):
     """Keep the mask of the configuration in the registers, made in the row at ``row`` since `recall` missed it."""
     if reg(m, REMEMBERS) == 0 or reg(m, ASKED) or reg(m, GIVEN_UP):
         return
-    lock = address(m, C_MEMORY) + 8 * M_LOCK
+    lock = address(m, memory) + 8 * M_LOCK
     if not try_lock(lock):
         return
     words, hashed = _write_key(m)

@@ -11,25 +11,16 @@ from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.limits import FULL_WALK, cut, cut_key
 from structgen.core.kernels.json.mask_cache import keep, recall
 from structgen.core.kernels.json.plans import among_distinct, endless_here, key_plan, may_repeat, string_plan
-from structgen.core.kernels.json.strings import replay
-from structgen.core.kernels.json.tables import (
-    end_token,
-    flags,
-    grammar,
-    limit,
-    reg,
+from structgen.core.kernels.json.registers import (
+    load_configuration,
     restore_cross,
     restore_start,
     save_cross,
     save_start,
-    set_reg,
     set_string,
-    slot_of,
-    start,
-    thread,
-    thread_to_regs,
-    trie_field,
 )
+from structgen.core.kernels.json.strings import replay
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import is_only_rivalled, unrivalled
 from structgen.core.kernels.json.walks import along_rivals, declared_keys, exact, set_group, walk
 from structgen.core.kernels.memory import address, clear_words, or_words, size
@@ -115,7 +106,7 @@ def _structure_rows(m, distinct, out):
 
 
 @internal
-def _fill_thread(m, out):
+def _fill_configuration(m, out):
     """Or the mask of the configuration in ``regs`` into ``out``, which may be all zero before."""
     save_start(m, 0)
     mode = reg(m, Q) & ~15 if reg(m, Q) >= STRING else 0
@@ -259,11 +250,11 @@ def _fill_remainders(m, out, mode, length, least, most, frame, hashed):
 
 @internal
 def accepting(m, count):
-    """Whether the text may stop after one of the ``count`` configurations in ``threads``."""
+    """Whether the text may stop after one of the ``count`` configurations before a step."""
     for t in range(count):
-        if thread(m, 4 * t + 3) < 0:
-            q = thread(m, 4 * t)
-            if q == AFTER or (q == NUMBER and flags(m, thread(m, 4 * t + 2)) & ACCEPTING):
+        if configuration(m, 4 * t + 3) < 0:
+            q = configuration(m, 4 * t)
+            if q == AFTER or (q == NUMBER and flags(m, configuration(m, 4 * t + 2)) & ACCEPTING):
                 return True
     return False
 
@@ -276,28 +267,28 @@ def fill(m, count, out, first):
     else many configurations that each miss something would all be done again each time.
     """
     width = limit(m, L_WIDTH)
-    spare = address(m, C_SPARE)
+    other = address(m, spare)
     set_reg(m, JOINED, 0)
     for t in range(first, count):
-        row = out if t == 0 else spare
-        thread_to_regs(m, t)
+        row = out if t == 0 else other
+        load_configuration(m, t)
         if recall(m, out, t > 0):
             continue
         set_reg(m, TOP, 0)
         set_reg(m, FRESH, 1)
         set_reg(m, KNOWN, out if t > 0 and reg(m, ASKED) else 0)  # a mask that is kept is made whole
         set_reg(m, UNRIVALLED, unrivalled(m) if grammar(m, H_UNIQUE) else 0)
-        status = _fill_thread(m, row)
+        status = _fill_configuration(m, row)
         if status >= MISS:
             set_reg(m, RESUME, t)
             return status
         ready(m, row)
-        thread_to_regs(m, t)
+        load_configuration(m, t)
         keep(m, row)
         if t > 0:
-            or_words(spare, out, width)
+            or_words(other, out, width)
     if accepting(m, count):
-        for e in range(size(m, C_ENDS)):
+        for e in range(size(m, end_token)):
             set_bit(out, width, end_token(m, e))
     return ALIVE
 
@@ -312,7 +303,7 @@ def next_bytes(m, count, out):
             alt = 0
             while True:
                 set_reg(m, POSITION, reg(m, WRITTEN))
-                thread_to_regs(m, t)
+                load_configuration(m, t)
                 set_reg(m, TOP, 0)
                 status = step(m, byte, alt)
                 if status >= MISS:

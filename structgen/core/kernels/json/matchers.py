@@ -8,20 +8,20 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.configurations import advance, settle
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.masks import fill
-from structgen.core.kernels.json.tables import data, grammar, offset, reg, result, set_reg, set_written
-from structgen.core.kernels.memory import set_word, size, within, word
+from structgen.core.kernels.json.tables import *
+from structgen.core.kernels.memory import set_table, set_word, size, within, word
 
 
 @internal
 def is_stale(m):
     """Whether arrays of the pool or rows have been replaced since the context took them up."""
-    return word(word(m, C_VERSION), 0) != word(m, C_VERSION + 1)
+    return word(word(m, VERSION), 0) != word(m, VERSION_TAKEN)
 
 
 @internal
 def _state(block):
     """The address of a matcher's present state."""
-    within(word(block, B_PLACE), STATE_THREADS, word(block, B_TRAIL_SIZE))
+    within(word(block, B_PLACE), STATE_CONFIGURATIONS, word(block, B_TRAIL_SIZE))
     return word(block, B_TRAIL) + 8 * word(block, B_PLACE)
 
 
@@ -30,15 +30,12 @@ def enter(m, block):
     """Work on a matcher: its arrays into the context. How many configurations it has."""
     tables = word(block, B_TABLES)
     for i in range(TABLES_SIZE):
-        set_word(m, C_GRAMMAR + i, word(tables, i))
-    set_word(m, C_ARENA, word(block, B_ARENA))
-    set_word(m, C_ARENA + 1, word(block, B_ARENA_SIZE))
-    set_word(m, C_WRITTEN, word(block, B_TEXT))
-    set_word(m, C_WRITTEN + 1, word(block, B_TEXT_SIZE))
+        set_word(m, i, word(tables, i))
+    set_table(m, arena, word(block, B_ARENA), word(block, B_ARENA_SIZE))
+    set_table(m, written, word(block, B_TEXT), word(block, B_TEXT_SIZE))
     state = _state(block)
     count = word(state, STATE_COUNT)
-    set_word(m, C_THREADS, state + 8 * STATE_THREADS)
-    set_word(m, C_THREADS + 1, 4 * count)
+    set_table(m, configuration, state + 8 * STATE_CONFIGURATIONS, 4 * count)
     set_reg(m, WRITTEN, word(state, STATE_LENGTH))
     set_reg(m, GIVEN_UP, 0)
     set_reg(m, REMEMBERS, word(block, B_REMEMBERS))
@@ -51,14 +48,14 @@ def read(m, block, start, end):
     status = advance(m, enter(m, block), start, end)
     if status != ALIVE:
         return status
-    if reg(m, MISSING) > 0 and size(m, C_RESULT) < 4 * MAX_THREADS:
+    if reg(m, MISSING) > 0 and size(m, result) < 4 * MAX_CONFIGURATIONS:
         return CROWDED
     state, place, found = _state(block), word(block, B_PLACE), reg(m, ALTERNATIVES)
     top, length = word(state, STATE_TOP), word(state, STATE_LENGTH)
-    following = place + STATE_THREADS + 4 * word(state, STATE_COUNT)
+    following = place + STATE_CONFIGURATIONS + 4 * word(state, STATE_COUNT)
     grows = grammar(m, H_UNIQUE) != 0
     set_reg(m, USED, reg(m, TOP))
-    if following + STATE_THREADS + 4 * found > word(block, B_TRAIL_SIZE) or top + reg(m, TOP) > size(m, C_ARENA):
+    if following + STATE_CONFIGURATIONS + 4 * found > word(block, B_TRAIL_SIZE) or top + reg(m, TOP) > size(m, arena):
         return SHORT
     if grows:
         for i in range(start, end):  # searches have written other bytes there
@@ -73,7 +70,7 @@ def read(m, block, start, end):
     set_word(new, STATE_ENDED, 0)
     set_word(new, STATE_COUNT, found)
     for i in range(4 * found):
-        set_word(new, STATE_THREADS + i, result(m, i))
+        set_word(new, STATE_CONFIGURATIONS + i, result(m, i))
     set_word(block, B_DROPPED, word(block, B_DROPPED) + reg(m, MISSING))
     set_word(block, B_PLACE, following)
     return ALIVE

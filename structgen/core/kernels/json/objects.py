@@ -13,7 +13,7 @@ from structgen.core.kernels.json.keys import (
     seen,
 )
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import grammar, words_left
+from structgen.core.kernels.json.tables import *
 
 
 @internal

@@ -10,7 +10,7 @@ from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.limits import words_last
 from structgen.core.kernels.json.objects import others_admissible
 from structgen.core.kernels.json.strings import replay
-from structgen.core.kernels.json.tables import count_of, flags, grammar, limit, reg
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import may_repeat_from
 
 
@@ -134,7 +134,7 @@ def key_plan(m):
         return 0
     if grammar(m, record + O_COUNTS) and not all_classes_alive(m, record, reg(m, FRAME)):
         return 0
-    simple = grammar(m, record + O_OTHERS) == ONE_CLASS and grammar(m, record + O_DUTIES) == 0
+    simple = grammar(m, record + O_OTHERS) == ONE_CLASS and grammar(m, record + O_EXISTENTIALS) == 0
     if reg(m, Q) & ~15 == OTHER_KEY:
         if runs_out:
             return 0 if flags(m, reg(m, A) & LOW32) & PARTIAL else 5

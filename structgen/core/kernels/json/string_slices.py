@@ -7,20 +7,7 @@ go on, for as long as a token is or up to a number of code points. Tokens of suc
 
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import (
-    flags,
-    kind,
-    limit,
-    loop,
-    pool,
-    safe,
-    search,
-    set_safe,
-    set_search,
-    slice_kinds,
-    slice_size,
-    wide,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import address, clear_words, size
 
 MAX_STATES, FEW_STATES = 200, 48  # that a search looks at; what it knows by then holds
@@ -32,7 +19,7 @@ NOTED = 1 << 62  # in place of the number of code points: any
 @internal
 def slice_within(m, kinds):
     """The largest slice of these kinds, or -1. (Slices are in falling order of their tokens.)"""
-    for number in range(size(m, C_SLICES)):
+    for number in range(size(m, slice_kinds)):
         if slice_kinds(m, number) & ~kinds == 0:
             return number
     return -1
@@ -61,7 +48,7 @@ def _live_kinds(m, state):
 @internal
 def begin_states(m, state):
     """Begin a search with one state in ``search``, in which there is room for `SEARCH_STATES`."""
-    clear_words(address(m, C_SEARCH) + 8 * SEARCH_STATES, 2 * SEARCH_SLOTS)
+    clear_words(address(m, search) + 8 * SEARCH_STATES, 2 * SEARCH_SLOTS)
     add_state(m, 0, state)
 
 

@@ -5,18 +5,7 @@ from structgen.core.kernels.json.existentials import class_alive, live_words
 from structgen.core.kernels.json.frames import load, lookup
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import any_admissible, others_admissible, undeclared_count
-from structgen.core.kernels.json.tables import (
-    flags,
-    grammar,
-    payload,
-    pool,
-    reg,
-    search,
-    set_reg,
-    set_search,
-    text,
-    words_left,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size, wrapped_mul
 
 
@@ -141,7 +130,7 @@ def unused_word(m, record, frame, state, hashed):
         for byte in range(256):
             following = pool(m, current * 256 + byte)
             if following >= 0 and not (counted and live_words(m, record, frame, following) == 0):
-                if depth + 2 > size(m, C_SEARCH):
+                if depth + 2 > size(m, search):
                     set_reg(m, TOO_DEEP, 1)
                     return False
                 set_search(m, depth, following)

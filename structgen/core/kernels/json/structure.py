@@ -7,7 +7,7 @@ from structgen.core.kernels.json.frames import depth, has_list, load, new_frame
 from structgen.core.kernels.json.items import add_item, is_pair
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import can_add
-from structgen.core.kernels.json.tables import flags, grammar, pool, reg, set_reg, set_scratch
+from structgen.core.kernels.json.tables import *
 
 
 @internal

@@ -1,114 +1,74 @@
-"""The tables of a context of the JSON machine, and how configurations go in and out of its registers."""
+"""The tables of a context of the JSON machine: each is declared here, and nowhere else. No code is here.
 
-from structgen.core.kernels.jit import internal
-from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.memory import reader, writer
+A context is what the machine works on (`structgen.core.kernels.tables`); engines make it
+(`structgen.core.engines.json.masks.context`).
+"""
 
-grammar = reader(C_GRAMMAR, 32)
-word = reader(C_WORDS, 64)
-text = reader(C_TEXTS, 8, signed=False)
-pool = reader(C_POOL, 32)
-flags = reader(C_FLAGS, 32)
-payload = reader(C_PAYLOAD, 32)
-words_left = reader(C_WORDS_LEFT, 32)
-limit = reader(C_LIMITS, 64)
-next_same = reader(C_NEXT_SAME, 32)
-group_of = reader(C_GROUPS, 32)
-token_byte = reader(C_TOKEN_BYTES, 8, signed=False)
-class_of = reader(C_CLASSES, 32)
-loop = reader(C_LOOPS, 32)
-wide = reader(C_WIDES, 32)
-block = reader(C_ROWS, 64)
-safe, set_safe = reader(C_SAFE, 64), writer(C_SAFE)
-rise = reader(C_RISES, 32)
-order_start = reader(C_ORDER_STARTS, 32)
-own_kind = reader(C_NODE_KINDS, 8, signed=False)
-slice_size = reader(C_SLICE_SIZES, 32)
-thread = reader(C_THREADS, 64)
-data = reader(C_DATA, 8, signed=False)
-offset = reader(C_OFFSETS, 32)
-end_token = reader(C_ENDS, 32)
-kind = reader(C_KINDS, 32)
-slice_kinds = reader(C_SLICES, 32)
-slot_of = reader(C_SLOTS, 32)
-_node_field = reader(C_NODES, 32)
-member_field = reader(C_MEMBERS, 32)
-trie_field = reader(C_TRIES, 64)
-arena, set_arena = reader(C_ARENA, 64), writer(C_ARENA)
-scratch, set_scratch = reader(C_SCRATCH, 64), writer(C_SCRATCH)
-stack, set_stack = reader(C_STACK, 64), writer(C_STACK)
-reg, set_reg = reader(C_REGS, 64), writer(C_REGS)
-result, set_result = reader(C_RESULT, 64), writer(C_RESULT)
-_own, _set_own = reader(C_OWN, 64), writer(C_OWN)
-search, set_search = reader(C_SEARCH, 64), writer(C_SEARCH)
-start, _set_start = reader(C_START, 64), writer(C_START)
-_cross, _set_cross = reader(C_CROSS, 64), writer(C_CROSS)
-written, set_written = reader(C_WRITTEN, 8, signed=False), writer(C_WRITTEN, 8)
-probe, set_probe = reader(C_PROBE, 64), writer(C_PROBE)
-nesting, set_nesting = reader(C_NESTING, 64), writer(C_NESTING)
-count_of = reader(C_COUNTS, 32)
-symbols = reader(C_SYMBOLS, 32)
-memory, set_memory = reader(C_MEMORY, 64), writer(C_MEMORY)
-key, set_key = reader(C_KEY, 64), writer(C_KEY)
-logged, set_logged = reader(C_LOG, 64), writer(C_LOG)
-joined_row, set_joined_row = reader(C_JOINED, 64), writer(C_JOINED)
-following, set_following = reader(C_FOLLOWING, 64), writer(C_FOLLOWING)
+from structgen.core.kernels.tables import INT32, INT64, UINT8, Header
 
+CONTEXT = Header()
 
-def _saver(write):
-    """A function that copies the configuration and the top of scratch out of the registers."""
+# --- of the grammar: entered from its own array, which holds these three as they stand here ---
+grammar = CONTEXT.table(INT32)  # `structgen.core.kernels.json.records`
+word = CONTEXT.table(INT64)  # sets of keys
+text = CONTEXT.table(UINT8)  # declared keys and enumerated strings
+TABLES_SIZE = CONTEXT.size
 
-    @internal
-    def save(m, index):
-        for i in range(5):
-            write(m, index + i, reg(m, i))
+# --- of the pool ---
+pool = CONTEXT.table(INT32)
+flags = CONTEXT.table(INT32)
+payload = CONTEXT.table(INT32)
+words_left = CONTEXT.table(INT32)
 
-    return save
+# --- of the matcher, and working memory of its steps; `result`: configurations after a step ---
+arena, set_arena = CONTEXT.writable(INT64)
+scratch, set_scratch = CONTEXT.writable(INT64)
+stack, set_stack = CONTEXT.writable(INT64)
+own, set_own = CONTEXT.writable(INT64)
+search, set_search = CONTEXT.writable(INT64)
+reg, set_reg = CONTEXT.writable(INT64)
+start, set_start = CONTEXT.writable(INT64)
+cross, set_cross = CONTEXT.writable(INT64)
 
+# --- bitmask rows: of pool states (`slot_of`), the blocks they lie in, numbers about them ---
+slot_of = CONTEXT.table(INT32)
+block = CONTEXT.table(INT64)
+limit = CONTEXT.table(INT64)
 
-def _restorer(read):
-    """A function that copies them back."""
+# --- of the vocabulary ---
+node_field = CONTEXT.table(INT32)
+trie_field = CONTEXT.table(INT64)
+next_same = CONTEXT.table(INT32)
+group_of = CONTEXT.table(INT32)
+member_field = CONTEXT.table(INT32)
+token_byte = CONTEXT.table(UINT8)
+class_of = CONTEXT.table(INT32)
 
-    @internal
-    def restore(m, index):
-        for i in range(5):
-            set_reg(m, i, read(m, index + i))
-
-    return restore
-
-
-save_stack, restore_stack = _saver(set_stack), _restorer(stack)
-save_own, restore_own = _saver(_set_own), _restorer(_own)
-save_start, restore_start = _saver(_set_start), _restorer(start)
-save_cross, restore_cross = _saver(_set_cross), _restorer(_cross)
-save_probe, restore_probe = _saver(set_probe), _restorer(probe)
-
-
-@internal
-def node(m, node, field):
-    """A field of a trie's node."""
-    return _node_field(m, 4 * node + field)
-
-
-@internal
-def set_string(m, q, a, b):
-    """Lexical state and both registers of the configuration."""
-    set_reg(m, Q, q)
-    set_reg(m, A, a)
-    set_reg(m, B, b)
-
-
-@internal
-def push(m, index, q, a, b, f):
-    """Write a configuration to the stack."""
-    set_stack(m, index, q)
-    set_stack(m, index + 1, a)
-    set_stack(m, index + 2, b)
-    set_stack(m, index + 3, f)
-
-
-@internal
-def thread_to_regs(m, t):
-    """A configuration of the set into the registers."""
-    for i in range(4):
-        set_reg(m, i, thread(m, 4 * t + i))
+loop = CONTEXT.table(INT32)  # of the pool
+configuration = CONTEXT.table(INT64)  # configurations of the matcher before a step
+result, set_result = CONTEXT.writable(INT64)
+data = CONTEXT.table(UINT8)  # bytes that are read: the vocabulary's tokens, or a text
+spare = CONTEXT.table(INT32)  # a bitmask row
+offset = CONTEXT.table(INT32)  # of each token in `data`
+end_token = CONTEXT.table(INT32)  # those that end the sequence
+kind = CONTEXT.table(INT32)
+slice_kinds = CONTEXT.table(INT32)
+written, set_written = CONTEXT.writable(UINT8)  # the text so far, if items must be distinct
+probe, set_probe = CONTEXT.writable(INT64)
+nesting, set_nesting = CONTEXT.writable(INT64)
+count_of = CONTEXT.table(INT32)  # of the pool, as the next
+symbols = CONTEXT.table(INT32)
+VERSION, VERSION_TAKEN = CONTEXT.numbers(2)  # address of the pool's; that which the arrays are of
+wide = CONTEXT.table(INT32)  # of the pool, as the next
+safe, set_safe = CONTEXT.writable(INT64)
+rise = CONTEXT.table(INT32)  # of the vocabulary, as the next
+own_kind = CONTEXT.table(UINT8)
+slice_size = CONTEXT.table(INT32)
+memory, set_memory = CONTEXT.writable(INT64)  # finished masks: `structgen.core.kernels.json.mask_cache`
+key, set_key = CONTEXT.writable(INT64)  # of the mask that is made
+logged, set_logged = CONTEXT.writable(INT64)  # rows and tokens of it
+following, set_following = CONTEXT.writable(INT64)
+joined_row, set_joined_row = CONTEXT.writable(INT64)
+plain_node = CONTEXT.table(INT64)  # of the vocabulary, as the next two
+order = CONTEXT.table(INT32)
+order_start = CONTEXT.table(INT32)

@@ -9,7 +9,7 @@ from structgen.core.kernels.json.frames import depth, load, lookup
 from structgen.core.kernels.json.items import is_distinct
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.strings import hash_byte
-from structgen.core.kernels.json.tables import grammar, reg, search, set_search, text, written
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.values_equal import equal_values, find_member, is_scalar_byte, written_point
 from structgen.core.kernels.json.values_hash import STRING_TAG, mixed, skip_blank
 from structgen.core.kernels.memory import size
@@ -123,7 +123,7 @@ def rivals(m, frame, end):
         node = search(m, level)
         if node < 0:
             continue
-        if level + 2 > size(m, C_SEARCH):
+        if level + 2 > size(m, search):
             return (load(m, frame) >> 32) - 1
         if _may_equal(m, load(m, node + K_START), start, end):
             found += 1

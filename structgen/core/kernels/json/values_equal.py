@@ -3,7 +3,7 @@
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.escapes import simple_escape
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.tables import nesting, set_nesting, set_reg, written
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.values_hash import number_parts, skip_blank, written_unit
 from structgen.core.kernels.memory import size
 
@@ -163,7 +163,7 @@ def equal_values(m, one, two, limit):
             left = _count_parts(m, one + 1, limit)
             if left != _count_parts(m, two + 1, limit):
                 return False
-            if 4 * depth + 4 > size(m, C_NESTING):
+            if 4 * depth + 4 > size(m, nesting):
                 set_reg(m, TOO_DEEP, 1)
                 return False
             set_nesting(m, 4 * depth, one + 1)

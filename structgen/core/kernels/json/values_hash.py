@@ -4,7 +4,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.escapes import hex_value, simple_escape
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.strings import hash_byte
-from structgen.core.kernels.json.tables import nesting, set_nesting, set_reg, written
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size, wrapped_add, wrapped_mul
 
 STRING_TAG, NUMBER_TAG, OBJECT_TAG, ARRAY_TAG, WORD_TAG = 3, 5, 7, 11, 13
@@ -159,7 +159,7 @@ def hash_value(m, place, limit):
     order does not matter. Where it is too small, ``regs[TOO_DEEP]`` is set.
     """
     depth = 0
-    room = size(m, C_NESTING) // 3
+    room = size(m, nesting) // 3
     while True:
         place = skip_blank(m, place)
         byte = written(m, place)

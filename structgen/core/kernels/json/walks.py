@@ -13,24 +13,9 @@ from structgen.core.kernels.json.following import (
 )
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
+from structgen.core.kernels.json.registers import node, restore_own, restore_stack, save_own, save_stack
 from structgen.core.kernels.json.strings import hash_byte, is_duplicate
-from structgen.core.kernels.json.tables import (
-    class_of,
-    grammar,
-    group_of,
-    member_field,
-    node,
-    pool,
-    reg,
-    restore_own,
-    restore_stack,
-    save_own,
-    save_stack,
-    set_reg,
-    set_stack,
-    stack,
-    token_byte,
-)
+from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import rivals
 from structgen.core.kernels.memory import size
 
@@ -68,7 +53,7 @@ def walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
     base, known = node(m, lo, NODE_DEPTH), reg(m, KNOWN)
     save_stack(m, 0)
     note_following(m, 0)
-    half = size(m, C_STACK) // 2
+    half = size(m, stack) // 2
     forks = half  # places of (node, next alternative, alternatives) of the nodes on the path that have several
     i = lo
     alt = 0
@@ -96,7 +81,7 @@ def walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
             emit_subtree(m, i, node(m, i, NODE_END), out)
             i = node(m, i, NODE_END)
             continue
-        if level + 10 > half or forks + 3 > size(m, C_STACK):
+        if level + 10 > half or forks + 3 > size(m, stack):
             return FULL
         restore_stack(m, level)
         set_reg(m, POSITION, reg(m, WRITTEN) + node(m, i, NODE_DEPTH))
@@ -153,7 +138,7 @@ def declared_keys(m, lo, hi, out):
         if not may_follow(m, declared_level(m, depth), byte):
             i = node(m, i, NODE_END)
             continue
-        if level + 10 > size(m, C_OWN):
+        if level + 10 > size(m, own):
             return FULL
         restore_own(m, level)
         set_reg(m, POSITION, reg(m, WRITTEN) + node(m, i, NODE_DEPTH))
@@ -200,7 +185,7 @@ def along_rivals(m, lo, hi, out):
     i = lo
     while i < hi:
         at = node(m, i, NODE_DEPTH)
-        if 5 * at + 10 > size(m, C_OWN):
+        if 5 * at + 10 > size(m, own):
             return FULL
         end, place = node(m, i, NODE_END), reg(m, WRITTEN) + at
         restore_own(m, 5 * at)

@@ -25,8 +25,8 @@ a node of a UTF-8 tree, ``config | node << 40``.
 
 - *Class* (CLASS) of a stack: what it takes so that some text completes it (`core.kernels.lalr.classes`), by proofs
   that are found once a grammar (`core.kernels.lalr.proofs`). ABOVE memoises that of a stack and a state upon it.
-- *Cut* stacks (`core.kernels.lalr.cuts`) keep a few states, and minus the class in place of what lies below; what
-  would depend on that is BELOW. Masks of cut stacks list the subtrees of the vocabulary that are still open.
+- *Cut* stacks (`core.kernels.lalr.stack_truncation`) keep a few states, and minus the class in place of what lies
+  below; what would depend on that is BELOW. Their masks list the subtrees of the vocabulary that are still open.
 
 **Liveness** is known fast where a terminal that can be finished cleanly, whatever follows (Python fills in which:
 ``LEX_CLEAN``, ``H_CLEAN``), leads the parser on; all else is listed as unknown, for Python to find a witness. Where

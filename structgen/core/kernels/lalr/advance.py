@@ -5,7 +5,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.lexer import step
 from structgen.core.kernels.lalr.liveness import is_alive, live_config, note
-from structgen.core.kernels.lalr.tables import ascii_class, child_at, is_leaf, lead_node
+from structgen.core.kernels.lalr.tables import *
 from structgen.core.kernels.memory import element_reader
 
 _byte = element_reader(8, signed=False)

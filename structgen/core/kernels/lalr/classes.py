@@ -9,18 +9,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.proofs import goto_of, item_of, row_words
 from structgen.core.kernels.lalr.records import bit_words, intern, put
-from structgen.core.kernels.lalr.tables import (
-    action_at,
-    following_at,
-    goto_at,
-    goto_symbol,
-    item_dot,
-    item_origin,
-    items_from,
-    out_from,
-    proof_at,
-    values_from,
-)
+from structgen.core.kernels.lalr.tables import *
 
 
 @internal

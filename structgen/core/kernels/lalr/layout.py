@@ -1,19 +1,12 @@
 """The layout of the LALR machine: its header, records, results, operations. No code is here."""
 
 from structgen.core.kernels.heap_layout import *
+from structgen.core.kernels.lalr import tables as _t
 
-# --- tables: the place of each one's address; behind it stands its length in elements -----------
-(
-    H_SCRATCH, H_UNKNOWN, H_LEVEL, H_MASKS, H_STACK,  # working memory, and the masks that were found
-    H_ASCII, H_LEAD, H_CHILDREN, H_LEAF, H_BELOW_START, H_BELOW,  # classes of characters, the UTF-8 tree
-    H_TRANSITIONS, H_FINAL, H_KEYWORDS, H_THREAD_START, H_THREAD,  # the terminals' automata, the lexers
-    H_ACTION, H_GOTO, H_RULE_SIZE, H_RULE_ORIGIN, H_LEXER_OF, H_TYPES, H_IGNORED, H_BRACKET,  # the parser
-    H_CLEAN, H_PREPARED,
-    H_ITEM_START, H_ITEM_ORIGIN, H_ITEM_DOT, H_GOTO_START, H_GOTO_SYMBOL, H_VALUE_START, H_OUT_START,  # proofs
-    H_FOLLOWING, H_PROOF,
-    H_ORDER, H_BEFORE, H_PATH, H_OPEN,  # of walks
-    H_TRIE_BYTE, H_TRIE_DEPTH, H_TRIE_END, H_TRIE_TOKEN, H_INSIDE, H_OFFSETS, H_BYTES, H_EOS,
-) = range(FIRST_PLACE, FIRST_PLACE + 2 * 47, 2)  # fmt: skip
+_HEADER = _t.HEADER
+
+# --- tables that functions get as arguments, as numbers ---
+H_SCRATCH, H_THREAD, H_CLEAN = map(int, (_t.scratch_at, _t.start_thread, _t.clean_at))
 # --- numbers ---
 (
     H_EVENT, H_TYPE, H_KEYWORD,  # what the lexer says of a character
@@ -23,8 +16,8 @@ from structgen.core.kernels.heap_layout import *
     H_TRIE_SIZE, H_EOSES, H_WIDTH, H_MASK_COUNT, H_MASK_CAP, H_EPOCH,
     H_BUILT, H_OPENS,
     H_PROVED, H_EXACT,  # whether there are proofs, and whether what they do not show live is dead
-) = range(H_EOS + 2, H_EOS + 33)  # fmt: skip
-HEADER = H_EOS + 34
+) = _HEADER.numbers(31)  # fmt: skip
+HEADER = _HEADER.size
 SINK_WORDS = 1024
 
 # --- kinds of records and their payloads, which stand at record + 2 -------------

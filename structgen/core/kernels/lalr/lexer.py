@@ -5,15 +5,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.parser import match_lexeme
 from structgen.core.kernels.lalr.records import config_of, fresh_config, intern, lex_key, lexer_of, put
-from structgen.core.kernels.lalr.tables import (
-    flags_of,
-    keywords_of,
-    scratch_at,
-    set_unknown_at,
-    threads_from,
-    transition_at,
-    unknown_at,
-)
+from structgen.core.kernels.lalr.tables import *
 from structgen.core.kernels.memory import element, size
 
 
@@ -146,7 +138,7 @@ def step(h, config, m):
     depth = 0
     current = config
     below = 0
-    most = size(h, H_UNKNOWN) - 1  # the far end of what is unknown serves as the stack
+    most = size(h, unknown_at) - 1  # the far end of what is unknown serves as the stack
     while current != 0:
         if current == BELOW:
             below = BELOW

@@ -6,15 +6,7 @@ from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.lexer import step
 from structgen.core.kernels.lalr.parser import feed, match_lexeme, parser_ends, reduced
 from structgen.core.kernels.lalr.records import bit_words, lex_key, lexer_of
-from structgen.core.kernels.lalr.tables import (
-    below_at,
-    below_from,
-    bracket_of,
-    flags_of,
-    is_prepared,
-    keywords_of,
-    set_unknown_at,
-)
+from structgen.core.kernels.lalr.tables import *
 from structgen.core.kernels.memory import element, size
 
 
@@ -57,12 +49,12 @@ def _fits(h, parser, terminal):
 def _first_fit(h, parser, table, place):
     """The first terminal, of a row of bits at a place of a table, that the parser takes; -1 if there is none."""
     for w in range(bit_words(h)):
-        rest = element(h, table, place + w)
+        remaining = element(h, table, place + w)
         t = 64 * w
-        while rest != 0:
-            if rest & 1 and _fits(h, parser, t):
+        while remaining != 0:
+            if remaining & 1 and _fits(h, parser, t):
                 return t
-            rest = (rest >> 1) & 0x7FFFFFFFFFFFFFFF
+            remaining = (remaining >> 1) & 0x7FFFFFFFFFFFFFFF
             t += 1
     return -1
 
@@ -240,7 +232,7 @@ def config_ends(h, config):
 def note(h, config):
     """List a configuration whose liveness is not known."""
     n = word(h, H_UNKNOWNS)
-    if 2 * n + 2 >= size(h, H_UNKNOWN):
+    if 2 * n + 2 >= size(h, unknown_at):
         raise_flag(h, UNKNOWN_FULL)
         return
     set_unknown_at(h, n, config)

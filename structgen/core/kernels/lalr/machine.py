@@ -17,14 +17,14 @@ FEED_TERMINAL   parser, terminal, column              parser or DEAD
 LIVE            configuration                         YES, NO or UNKNOWN
 ENDS_PARSER     parser                                1 or 0
 FRESH           parser                                configuration
-CLASSES_INSIDE  (into H_INSIDE)                       1
-PROVE           (into H_PROOF)                        1
+CLASSES_INSIDE  (into inside_at)                       1
+PROVE           (into proof_at)                        1
 ADOPT           kind, address of a key, its words     record
 ==============  ====================================  =====================================
 
 Any may return RETRY: ``H_FLAG`` tells what there was too little of. The first five may return UNKNOWN: the first
-H_UNKNOWNS words of H_UNKNOWN are configurations whose ``CONFIG_LIVE`` must be set before the call is repeated, or minus
-configurations whose lexer states must be prepared (``LEX_RESETS`` is set last).
+H_UNKNOWNS words of `unknown_at` are configurations whose ``CONFIG_LIVE`` must be set before the call is repeated, or
+minus configurations whose lexer states must be prepared (``LEX_RESETS`` is set last).
 Nothing here checks its arguments.
 """
 

@@ -8,28 +8,13 @@ from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.lexer import step
 from structgen.core.kernels.lalr.liveness import config_ends, is_alive, live_state
 from structgen.core.kernels.lalr.stack_truncation import cut_config
-from structgen.core.kernels.lalr.tables import (
-    eos_at,
-    inside_at,
-    level_at,
-    open_at,
-    path_at,
-    set_inside_at,
-    set_level_at,
-    set_open_at,
-    set_path_at,
-    tokens_before,
-    trie_byte,
-    trie_depth,
-    trie_end,
-    trie_token,
-)
+from structgen.core.kernels.lalr.tables import *
 from structgen.core.kernels.memory import address, clear_words, copy_words, size, within
 
 
 @internal
 def classes_inside(h):
-    """For each node of the vocabulary's trie, into H_INSIDE, the set of classes of the characters below it, with CUT
+    """For each node of the vocabulary's trie, into inside_at, the set of classes of the characters below it, with CUT
     if some token there is not of whole characters. Means nothing at nodes within a character."""
     count = word(h, H_TRIE_SIZE)
     set_level_at(h, 0, 0)
@@ -70,10 +55,10 @@ def _stays(h, config, classes):
     """Whether all characters of a set of classes leave a configuration as it is. Found out as far as is needed."""
     if classes & (word(h, config + CONFIG_MOVES) | CUT) != 0:
         return False
-    rest = classes & ~word(h, config + CONFIG_LOOPS)
-    while rest != 0:
-        folded = lowest_bit(rest)
-        rest ^= 1 << folded
+    remaining = classes & ~word(h, config + CONFIG_LOOPS)
+    while remaining != 0:
+        folded = lowest_bit(remaining)
+        remaining ^= 1 << folded
         place = config + (CONFIG_MOVES if _leaves(h, config, folded) else CONFIG_LOOPS)
         if lacks_room(h):
             return False
@@ -88,8 +73,8 @@ def _set_tokens(h, bits, lo, hi):
     """Set the bits of the tokens at nodes ``lo`` to ``hi`` of the vocabulary's trie."""
     first = tokens_before(h, lo)
     count = tokens_before(h, hi) - first
-    within(first, count, size(h, H_ORDER))
-    set_bits(bits, word(h, H_WIDTH), address(h, H_ORDER) + 4 * first, count)
+    within(first, count, size(h, token_at))
+    set_bits(bits, word(h, H_WIDTH), address(h, token_at) + 4 * first, count)
 
 
 @internal
@@ -155,8 +140,8 @@ def _walk_open(h, config, first, count, bits, is_cut):
 def _row_address(h, place):
     """The address of a row among the masks that were found."""
     width = word(h, H_WIDTH)
-    within(width * place, width, size(h, H_MASKS))
-    return address(h, H_MASKS) + 4 * width * place
+    within(width * place, width, size(h, mask_at))
+    return address(h, mask_at) + 4 * width * place
 
 
 @internal

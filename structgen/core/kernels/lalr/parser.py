@@ -5,22 +5,12 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.lalr.classes import class_above, first_class
 from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.records import fresh_config, intern, lexer_of, pair, parser_of, put
-from structgen.core.kernels.lalr.tables import (
-    action_at,
-    bracket_of,
-    goto_at,
-    is_ignored,
-    retyped_at,
-    rule_origin,
-    rule_size,
-    set_stack_at,
-    stack_at,
-)
+from structgen.core.kernels.lalr.tables import *
 
 
 @internal
 def _stack_of(h, node, height):
-    """The stack of ``node`` and the states in H_STACK upon it."""
+    """The stack of ``node`` and the states in stack_at upon it."""
     for i in range(height):
         node = stacked(h, node, stack_at(h, i))
     return node
@@ -49,7 +39,7 @@ def reduced(h, node, terminal):
     """Reduce a stack before a terminal: 1 + the state that it is shifted to, DEAD, or DEEPER if that goes below a cut.
 
     Most stacks on the way are looked at once, so they are not interned: the stack is then that of H_BASE and H_HEIGHT
-    states in H_STACK upon it. The end of the text is not shifted; where it is accepted, the result is 1.
+    states in stack_at upon it. The end of the text is not shifted; where it is accepted, the result is 1.
 
     A rule without symbols, reduced where Lark has resolved a conflict for it, can be reduced again for ever: Lark's
     parser then never returns, so it accepts nothing. The stack that grew by more states than there are has one of them

@@ -1,11 +1,11 @@
 """What completes the items of a parser's states, whatever lies below them: saturation of a pushdown system.
 
-A *row* of a state has for each of its items (`H_ITEM_START`) a set of terminals: those before which it can be reduced.
-H_PROOF holds the rows
+A *row* of a state has for each of its items (`items_from`) a set of terminals: those before which it can be reduced.
+proof_at holds the rows
 
-- of each state and terminal (`H_OUT_START`): what can be completed if that terminal comes next; behind the last
-  terminal's row, if any comes that may be written there (`H_FOLLOWING`);
-- of each state, nonterminal that may be reduced on it (`H_VALUE_START`) and terminal: what can be completed, of the
+- of each state and terminal (`out_from`): what can be completed if that terminal comes next; behind the last
+  terminal's row, if any comes that may be written there (`following_at`);
+- of each state, nonterminal that may be reduced on it (`values_from`) and terminal: what can be completed, of the
   state's own items, once that nonterminal has been reduced on it and the terminal comes next.
 """
 
@@ -14,26 +14,7 @@ from structgen.core.kernels.interning import word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.records import bit_words
-from structgen.core.kernels.lalr.tables import (
-    action_at,
-    following_at,
-    goto_at,
-    goto_symbol,
-    gotos_from,
-    item_dot,
-    item_origin,
-    items_from,
-    level_at,
-    out_from,
-    proof_at,
-    rule_origin,
-    rule_size,
-    scratch_at,
-    set_proof_at,
-    set_scratch_at,
-    unknown_at,
-    values_from,
-)
+from structgen.core.kernels.lalr.tables import *
 
 
 @internal
@@ -93,10 +74,10 @@ def _add_from(h, state, target, above, source):
             continue
         reduced = goto_of(h, state, origin)
         for w in range(words if reduced >= 0 else 0):
-            rest = proof_at(h, place + w)
-            while rest != 0:
-                bit = lowest_bit(rest)
-                rest ^= 1 << bit
+            remaining = proof_at(h, place + w)
+            while remaining != 0:
+                bit = lowest_bit(remaining)
+                remaining ^= 1 << bit
                 changed |= _add(h, target, values_from(h, reduced) + (64 * w + bit) * size, size)
     return changed
 
@@ -149,8 +130,8 @@ def _settle(h, state):
 def prove(h):
     """Find all rows: those of a state anew whenever one above it has changed.
 
-    The scratch holds a queue of states, and behind it which of them wait; H_UNKNOWN and H_LEVEL, for each state, those
-    that may lie below it.
+    The scratch holds a queue of states, and behind it which of them wait; `unknown_at` and `level_at`, for each state,
+    those that may lie below it.
     """
     states, end = word(h, H_STATES), word(h, H_END_STATE)
     place = out_from(h, end) + word(h, H_END) * row_words(h, end)

@@ -3,7 +3,7 @@
 from structgen.core.kernels.interning import intern_key, word
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.lalr.layout import *
-from structgen.core.kernels.lalr.tables import lexer_at, set_scratch_at
+from structgen.core.kernels.lalr.tables import *
 
 
 @internal

@@ -10,7 +10,7 @@ from structgen.core.kernels.lalr.masks import classes_inside, fill, next_bytes
 from structgen.core.kernels.lalr.parser import feed, parser_ends, stacked, start_config
 from structgen.core.kernels.lalr.proofs import prove
 from structgen.core.kernels.lalr.records import config_of, fresh_config, intern, lex_key, pair, put
-from structgen.core.kernels.lalr.tables import offset_of
+from structgen.core.kernels.lalr.tables import *
 from structgen.core.kernels.memory import address, size, within
 from structgen.core.kernels.memory import word as word_at
 
@@ -20,8 +20,8 @@ def _accept(h, state, token):
     """The live state after a token; DEAD if there is none."""
     first = offset_of(h, token)
     count = offset_of(h, token + 1) - first
-    within(first, count, size(h, H_BYTES))
-    return advance(h, state, address(h, H_BYTES) + first, count) if count > 0 else DEAD
+    within(first, count, size(h, byte_at))
+    return advance(h, state, address(h, byte_at) + first, count) if count > 0 else DEAD
 
 
 @internal

@@ -9,7 +9,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.lalr.layout import *
 from structgen.core.kernels.lalr.parser import stacked
 from structgen.core.kernels.lalr.records import config_of, pair, parser_of
-from structgen.core.kernels.lalr.tables import set_stack_at, stack_at
+from structgen.core.kernels.lalr.tables import *
 
 
 @internal

@@ -1,7 +1,7 @@
 """Some tokens at a time: masked logits, sums of exponentials, and what is stored where a token is forbidden.
 
 Loops over explicit vectors, so that every processor of a platform gives the same bits: a wider one only takes fewer
-instructions. Addresses are those of whole words of a bitmask (32 tokens); who calls sees to the rest of a row.
+instructions. Addresses are those of whole words of a bitmask (32 tokens); who calls sees to the end of a row.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def by_kind(made: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
     float32, float16, bfloat16, float64 = (made[kind] for kind in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64))
 
     @internal
-    def chosen(kind, *rest):
+    def chosen(kind, *arguments):
         if kind == FLOAT32:
-            return float32(*rest)
+            return float32(*arguments)
         if kind == BFLOAT16:
-            return bfloat16(*rest)
+            return bfloat16(*arguments)
         if kind == FLOAT16:
-            return float16(*rest)
-        return float64(*rest)
+            return float16(*arguments)
+        return float64(*arguments)
 
     return chosen
 
@@ -139,10 +139,10 @@ def _exp(builder: Any, value: Any, highest: Any, scale: Any) -> Any:
     least, shift = _every(_FLOATS, -127.0), _every(_FLOATS, 1.5 * 2**23)
     power = builder.select(builder.fcmp_ordered("<", power, least), least, power)
     shifted = builder.fadd(power, shift)  # the nearest integer in the lowest bits
-    rest = builder.fsub(power, builder.fsub(shifted, shift))
+    remainder = builder.fsub(power, builder.fsub(shifted, shift))
     result = _every(_FLOATS, _EXP2[0])
     for coefficient in _EXP2[1:]:
-        result = builder.fadd(builder.fmul(result, rest), _every(_FLOATS, coefficient))
+        result = builder.fadd(builder.fmul(result, remainder), _every(_FLOATS, coefficient))
     exponent = builder.shl(builder.add(builder.bitcast(shifted, _INTS), _every(_INTS, 127)), _every(_INTS, 23))
     return builder.fmul(result, builder.bitcast(exponent, _FLOATS))
 

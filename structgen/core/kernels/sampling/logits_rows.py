@@ -4,7 +4,6 @@ import math
 
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import (
-    ARGUMENT_WORDS,
     address,
     element_reader,
     element_writer,
@@ -18,6 +17,7 @@ from structgen.core.kernels.memory import (
 )
 from structgen.core.kernels.sampling.lanes import exp_each, exp_sum, float_at, float_bits, masked_block
 from structgen.core.kernels.sampling.layout import *
+from structgen.core.kernels.tables import ARGUMENT_WORDS
 
 _byte, _set_byte = element_reader(8, signed=False), element_writer(8)
 
@@ -122,7 +122,7 @@ def _place(m, r, columns, words, kind, highest, total):
     """The token that is drawn, and its logit; ``total``: the scaled sum over the row."""
     base, blocks, scale = scratch(m, 0), float_matrix(m, A_BLOCKS), float_array(m, A_SCALES)[r]
     logits, masks = word_array(m, A_LOGITS)[r], word_array(m, A_MASKS)[r]
-    target, before, chosen, rest = float_array(m, A_UNIFORMS)[r] * total, 0.0, 0, math.inf
+    target, before, chosen, remaining = float_array(m, A_UNIFORMS)[r] * total, 0.0, 0, math.inf
     for block in range((words + BLOCK_WORDS - 1) // BLOCK_WORDS):
         top = blocks[r, B_SIZE * block + B_HIGHEST]
         if scale == 0:
@@ -133,7 +133,7 @@ def _place(m, r, columns, words, kind, highest, total):
             factor = math.exp((top - highest) * scale)
             more = blocks[r, B_SIZE * block + B_SCALED] * factor
             if more > 0:  # the last that weighs anything, should rounding lead past the end
-                chosen, rest = block, (target - before) / factor
+                chosen, remaining = block, (target - before) / factor
             if before + more > target:
                 break
             before += more
@@ -151,7 +151,7 @@ def _place(m, r, columns, words, kind, highest, total):
             if weight > 0:
                 found = i
                 reached += weight
-                if reached > rest:
+                if reached > remaining:
                     break
     return BLOCK * chosen + found, float_at(base, found)
 

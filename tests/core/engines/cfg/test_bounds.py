@@ -124,7 +124,7 @@ def test_texts_that_are_too_long_to_be_written() -> None:
 def settled(grammar: CfgGrammar) -> int:
     """Continuations whose number was found."""
     heap, table = grammar.machine().heap, grammar.machine()._hash
-    return sum(int(heap[r + 1]) >> 40 == k.CONT and bool(heap[r + k.CONT_REST]) for r in table.tolist() if r)
+    return sum(int(heap[r + 1]) >> 40 == k.CONT and bool(heap[r + k.CONT_REMAINING]) for r in table.tolist() if r)
 
 
 @pytest.mark.parametrize("name", SCALING)
@@ -157,7 +157,7 @@ def test_deep_brackets_are_counted_at_once() -> None:
 def test_memory_that_is_forgotten() -> None:
     """Masks that are evicted, states that are left to the matchers that use them: numbers stay right."""
     form = normal_form(JSON)
-    grammar = compile_grammar(form, BYTES, mask_bytes=1 << 12, row_bytes=1)
+    grammar = compile_grammar(form, BYTES, mask_bytes=1 << 12, state_bytes=1)
     old, bitmask, rng = grammar.matcher(), np.zeros(9, np.int32), random.Random(3)
     assert old.accept_bytes(b'{"a": [[')
     for _ in range(5):

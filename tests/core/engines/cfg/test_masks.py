@@ -130,7 +130,7 @@ def test_eviction() -> None:
 
 
 def test_fresh_machine_when_rows_outgrow_their_bound() -> None:
-    grammar = compile_grammar(normal_form(JSON), small_vocabulary("[]"), row_bytes=200_000)
+    grammar = compile_grammar(normal_form(JSON), small_vocabulary("[]"), state_bytes=200_000)
     old = grammar.matcher()
     assert old.accept_bytes(b"[" * 3000)
     new = grammar.matcher()

@@ -40,7 +40,7 @@ def grammar_of(
 def rows(grammar: CfgGrammar) -> int:
     """Rows that the machine has made."""
     heap, table = grammar.machine().heap, grammar.machine()._hash
-    return sum(int(heap[r + 1]) >> 40 == k.ROW for r in table.tolist() if r)
+    return sum(int(heap[r + 1]) >> 40 == k.ITEMS for r in table.tolist() if r)
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
@@ -90,7 +90,7 @@ def test_rows_are_flat_or_linear(name: str) -> None:
     before = rows(grammar)
     assert matcher.accept_bytes(400 * unit)
     assert rows(grammar) - before <= bound
-    assert len(matcher._machine.key(matcher._state, k.CONFIG_KEY)) <= 3
+    assert len(matcher._machine.key(matcher._state, k.CONFIGS_KEY)) <= 3
     assert matcher.accept_bytes(matcher.shortest_completion()) and matcher.is_accepting()
 
 

@@ -14,6 +14,7 @@ from structgen.core.engines.lalr.machine import LalrMachine
 from structgen.core.engines.lalr.tables import LalrTables, read_tables
 from structgen.core.engines.laws import mask_of
 from structgen.core.kernels.lalr import machine as k
+from structgen.core.kernels.lalr import tables as kt
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
 pytest.importorskip("lark")
@@ -65,7 +66,7 @@ def is_completed(tables: LalrTables, following: list[set[int]], stack: Stack, te
 def following_of(machine: LalrMachine) -> list[set[int]]:
     """The terminals that may be written behind each state, as the kernel has them."""
     words = machine.bit_words
-    rows = machine._arrays[k.H_FOLLOWING].reshape(-1, words).tolist()
+    rows = machine._arrays[kt.following_at].reshape(-1, words).tolist()
     return [{64 * w + bit for w in range(words) for bit in range(64) if row[w] >> bit & 1} for row in rows]
 
 

@@ -25,6 +25,7 @@ from structgen.core.engines.json.tables.arrays import JsonTables
 from structgen.core.engines.json.tables.pool import AutomatonPool
 from structgen.core.engines.pages import zero_pages
 from structgen.core.kernels.json import layout, machine
+from structgen.core.kernels.json import tables as c
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.progress import waiting
 
@@ -87,12 +88,12 @@ class MaskRows:
             context: KernelContext = self._local.context
         except AttributeError:
             context = self._local.context = KernelContext(self.lexicon)
-            context.set(layout.C_KINDS, self.kinds)
-            context.set(layout.C_SLICES, self.slices)
-            context.set(layout.C_SLICE_SIZES, self.slice_sizes)
-            context.set(layout.C_LIMITS, self.limits)
-            context.set(layout.C_MEMORY, self.memory)
-            context.set_words(layout.C_VERSION, self.pool.version)
+            context.set(c.kind, self.kinds)
+            context.set(c.slice_kinds, self.slices)
+            context.set(c.slice_size, self.slice_sizes)
+            context.set(c.limit, self.limits)
+            context.set(c.memory, self.memory)
+            context.fields[c.VERSION] = self.pool.version.buffer_info()[0]
             self._refresh(context)
         return context
 
@@ -113,18 +114,18 @@ class MaskRows:
         """Let a context take up arrays of the pool and the rows that have been replaced since."""
         pool = self.pool
         with self.lock:
-            context.fields[layout.C_VERSION + 1] = pool.version[0]
-            context.set(layout.C_POOL, pool.transitions)
-            context.set(layout.C_FLAGS, pool.flags)
-            context.set(layout.C_PAYLOAD, pool.payload)
-            context.set(layout.C_WORDS_LEFT, pool.words_left)
-            context.set(layout.C_LOOPS, pool.loops)
-            context.set(layout.C_WIDES, pool.wides)
-            context.set(layout.C_SAFE, pool.safe)
-            context.set(layout.C_SLOTS, pool.slots)
-            context.set(layout.C_COUNTS, pool.counts)
-            context.set(layout.C_SYMBOLS, pool.symbols)
-            context.set(layout.C_ROWS, self.blocks)
+            context.fields[c.VERSION_TAKEN] = pool.version[0]
+            context.set(c.pool, pool.transitions)
+            context.set(c.flags, pool.flags)
+            context.set(c.payload, pool.payload)
+            context.set(c.words_left, pool.words_left)
+            context.set(c.loop, pool.loops)
+            context.set(c.wide, pool.wides)
+            context.set(c.safe, pool.safe)
+            context.set(c.slot_of, pool.slots)
+            context.set(c.count_of, pool.counts)
+            context.set(c.symbols, pool.symbols)
+            context.set(c.block, self.blocks)
 
     def compute(self, state: int, place: int) -> None:
         """Compute the row of a pool state (place BODY or ESCAPE) and enter it into the pool's slots."""

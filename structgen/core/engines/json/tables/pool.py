@@ -20,14 +20,13 @@ from structgen.core.engines.json.numbers.values import symbols, value_counts
 from structgen.core.engines.json.value_graph.objects import Undeclared
 from structgen.core.engines.pages import zero_pages
 from structgen.core.kernels.checks import calls as checks
-from structgen.core.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
+from structgen.core.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS, UNIVERSAL
 from structgen.core.kernels.tokens.calls import add_rows
 from structgen.core.regex.dfa import Dfa, count_words, universal
 from structgen.core.regex.labelled import MANY_WORDS, reaching
 from structgen.core.regex.word_counts import short_words, words_everywhere
 from structgen.errors import InternalError
 
-UNIVERSAL = 0  # where any string starts: the first automaton of every pool
 # Room for as many as a pool has before it is replaced, so that it hardly ever grows in the middle of a mask. What is
 # not written to takes up no memory.
 FIRST_STATES = 1 << 16
@@ -67,7 +66,7 @@ class AutomatonPool:
         transitions: int32[256 * n], next state or -1.
         flags, payload, words_left, loops: int32[n].
         wides: int32[2 * n], where characters beyond ASCII lead (`structgen.core.kernels.tokens.calls.add_rows`).
-        safe: int64[n], text that may follow the state whatever it is (`core.kernels.json.safety`); 0: not known.
+        safe: int64[n], text that may follow the state whatever it is (`core.kernels.json.string_slices`); 0: not known.
         slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
         counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
