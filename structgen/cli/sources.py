@@ -60,7 +60,7 @@ class ConstraintSource:
         if kind == "schema" or (kind == "argument" and not str(value).endswith(GRAMMARS)):
             return json_schema(read_text("-") if value == "-" else value, self.json_options())
         if self.json_options() != JsonOptions():
-            raise BadInput("--exact, --closed, --indent and --json-option speak of JSON, and no schema was given.")
+            raise BadInput("--exact, --closed, --indent and --json-option are about JSON, and no schema was given.")
         if kind == "regex":
             return regex(str(value))
         if kind == "choice":

@@ -47,7 +47,7 @@ def read_json(body: bytes) -> dict[str, Any]:
         raise RequestError(f"The body is no UTF-8 (byte {error.start}).", code="invalid_json") from None
     except UnicodeEncodeError:
         raise RequestError(
-            "The body holds half of a surrogate pair, which is no character.", code="invalid_json"
+            "The body holds half of a surrogate pair, which is not a character.", code="invalid_json"
         ) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"

@@ -49,11 +49,11 @@ def break_loops(refs: dict[Hashable, Formula], places: Mapping[Hashable, Place],
             for formula in formulas.values():
                 for key in map(_base, _in_place(_not_monotone(formula, budget), budget)):
                     if key in formulas:
-                        _refuse(key, places, "the way back passes through a negation or oneOf")
+                        _refuse(key, places, "the path back to it passes through a negation or oneOf")
             solved = _Loop(formulas, budget).solution()
             for key, formula in solved.items():
                 if formula is FALSE:
-                    _refuse(key, places, "it says nothing but itself")
+                    _refuse(key, places, "it leads only back to itself")
             refs.update(solved)
 
 

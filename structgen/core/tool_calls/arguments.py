@@ -209,8 +209,8 @@ class ArgumentRules:
         self._places += 1
         if self._places > MAX_PLACES:
             raise SchemaTooComplexError(
-                f"the arguments of the tool {self._tool.name!r} stand in more than {MAX_PLACES:,} ways beside each "
-                "other (members in any order, or many that depend on others)",
+                f"the arguments of the tool {self._tool.name!r} have more than {MAX_PLACES:,} possible "
+                "orders and combinations (members in any order, or many that depend on others)",
                 limit=MAX_PLACES,
                 pointer=self._tool.pointer,
             )

@@ -101,7 +101,9 @@ def _read(tool: Any, number: int) -> Tool:
     if not isinstance(name, str) or not name:
         raise ConstraintError(f"tool {number} has no name; expected {{'name': ..., 'parameters': ...}}")
     if any(0xD800 <= ord(c) < 0xE000 for c in name):
-        raise ConstraintError(f"the name {name!r} of tool {number} holds half of a surrogate pair, which no text can")
+        raise ConstraintError(
+            f"the name {name!r} of tool {number} holds half of a surrogate pair, which is not a character"
+        )
     strict = inner.get("strict")
     if not isinstance(strict, bool | None):
         raise ConstraintError(f"'strict' of the tool {name!r} is {strict!r:.100}; expected true, false or nothing")

@@ -41,7 +41,7 @@ def json_options() -> JsonOptions:
     serving = get_serving()
     if serving.constrained_json_whitespace_pattern is not None:
         raise IntegrationError(
-            "structgen has no constrained_json_whitespace_pattern; it writes a space behind separators, or none with "
+            "structgen has no constrained_json_whitespace_pattern; it writes a space after separators, or none with "
             "constrained_json_disable_any_whitespace, or up to n with constrained_json_max_whitespace_cnt"
         )
     if serving.constrained_json_disable_any_whitespace:

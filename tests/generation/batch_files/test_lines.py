@@ -369,7 +369,7 @@ def test_rows_that_are_there_are_skipped_by_their_ids(tmp_path: Path, written: l
     assert written == [3, 1, 2, 5, 4]
     rows.write_text('{"id": 1, "prompt": "b"}\n')
     code, _, stderr = invoke(str(rows), "-o", str(out))
-    assert code == 2 and "The output has row 1 already, written from another prompt" in " ".join(stderr.split())
+    assert code == 2 and "The output has a line for 1 already, written from another prompt" in " ".join(stderr.split())
 
 
 def test_without_an_output_rows_go_to_standard_output(written: list[Any]) -> None:

@@ -176,7 +176,7 @@ class _Writer:
         """Count the live nodes that the root reaches, those that are known included."""
         limit = self.options.max_goals
         if len(live_goals(root)) > limit:
-            raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=limit)
+            raise SchemaTooComplexError("the schema has too many value nodes", budget="max_goals", limit=limit)
 
     def write(self, nodes: list[GoalNode]) -> None:
         """Write the nodes that were reached, which stand side by side."""
