@@ -1,6 +1,7 @@
 """The code blocks of README.md and docs/ run; those fenced as ``python model`` need a language model and only compile.
 
-Blocks of one page share a namespace and run in order, as a reader would type them.
+Blocks of one page share a namespace and run in order, as a reader would type them. They print what the ``text``
+after them says. Figures that pages state are those of benchmarks/RESULTS.md, and what they name in code is there.
 """
 
 from __future__ import annotations
@@ -11,39 +12,62 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))]
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"\s*^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page: str) -> list[tuple[int, str, str]]:
-    """(first line, words after ``python``, code) of each Python block."""
+class Block(NamedTuple):
+    """A Python block of a page: its first line, the words after ``python``, its code, and what it prints if told."""
+
+    line: int
+    words: str
+    code: str
+    printed: str | None
+
+
+def blocks(page: str) -> list[Block]:
     text = (ROOT / page).read_text(encoding="utf-8")
     return [
-        (text[: match.start(3)].count("\n") + 1, match[2].strip(), match[3])
+        Block(
+            text[: match.start(3)].count("\n") + 1,
+            match[2].strip(),
+            match[3],
+            printed[1] if (printed := PRINTED.match(text, match.end())) else None,
+        )
         for match in FENCE.finditer(text)
         if match[1] == "python"
     ]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_blocks(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_blocks(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     module = ModuleType("documentation")  # whose classes and functions are looked up in it, as in any module
     monkeypatch.setitem(sys.modules, module.__name__, module)
     namespace: dict[str, Any] = vars(module)
-    for line, words, code in blocks(page):
+    for line, words, code, printed in blocks(page):
         assert words in ("", "model"), f"{page}:{line}: unknown kind of block: {words}"
         program = compile("\n" * (line - 1) + code, str(ROOT / page), "exec", dont_inherit=True)
         if not words:
+            capsys.readouterr()
             exec(program, namespace)
+            if printed is not None:
+                assert capsys.readouterr().out == printed, f"{page}:{line}"
 
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-LINKING = [*PAGES, *(path.name for path in sorted(ROOT.glob("*.md"))), "benchmarks/RESULTS.md", "grammars/README.md"]
+FOLDERS = [
+    str(path.relative_to(ROOT))
+    for path in sorted(
+        [*(ROOT / "structgen").rglob("*.md"), ROOT / "grammars/README.md", *(ROOT / "benchmarks").rglob("*.md")]
+    )
+]
+LINKING = [*PAGES, *(path.name for path in sorted(ROOT.glob("*.md"))), *FOLDERS]
 
 
 def prose(path: Path) -> str:
@@ -151,3 +175,43 @@ def test_the_readme_takes_two_minutes() -> None:
     """At 300 words a minute, without code and addresses."""
     text = FENCE.sub("", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(re.sub(r"\]\([^)]*\)", "]", text).split()) <= 620
+
+
+@pytest.mark.parametrize("page, most", [("README.md", 900), ("docs/architecture.md", 1_500)])
+def test_first_pages_are_short(page: str, most: int) -> None:
+    assert len((ROOT / page).read_text(encoding="utf-8").split()) <= most
+
+
+def test_results_fit_a_page() -> None:
+    """What is older is in benchmarks/history/."""
+    assert (ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8").count("\n") <= 150
+
+
+FIGURE = re.compile(r"(?<![\w.-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w-])")
+
+
+def figures(text: str) -> set[str]:
+    """The numbers of a text, code and addresses aside."""
+    return set(FIGURE.findall(re.sub(r"`[^`]*`|\]\([^)]*\)", "", text)))
+
+
+def measured(page: str) -> dict[str, set[str]]:
+    """The figures of a page's tables that have a column of them, by line; reasons are told in a column of their own."""
+    found: dict[str, set[str]] = {}
+    head: list[str] = []
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        head = head or cells
+        if any(word in {"figure", "structgen"} for word in head) and cells != head:
+            columns = [cell for name, cell in zip(head, cells, strict=False) if name not in {"what limits it", ""}]
+            found[line] = {figure for cell in columns for figure in figures(cell)}
+        if not cells:
+            head = []
+    return found
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/performance.md"])
+def test_figures_of_pages_are_those_of_the_results(page: str) -> None:
+    known = figures((ROOT / "benchmarks/RESULTS.md").read_text(encoding="utf-8"))
+    wrong = {line: sorted(found - known) for line, found in measured(page).items() if found - known}
+    assert wrong == {} and len(measured(page)) > 3
