@@ -30,10 +30,10 @@ import numpy.typing as npt
 import structgen
 from structgen.benchmarking.table import markdown_table
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.generation.aligned import METHODS, Budget, Method, PrefixStore, Sample, Sampler, Target
-from structgen.generation.aligned.guesses import PromptCopy
-from structgen.generation.aligned.methods import SPECIFICATIONS
 from structgen.generation.models.tiny import TinyModel
+from structgen.generation.target import METHODS, Budget, Method, PrefixStore, Sample, Sampler, Target
+from structgen.generation.target.guesses import PromptCopy
+from structgen.generation.target.methods import SPECIFICATIONS
 
 N = 300
 LENGTH = 7  # tokens of a text in the enumerable set

@@ -35,11 +35,11 @@ from structgen.benchmarking.peers import xgrammar_application
 from structgen.benchmarking.table import markdown_table
 from structgen.core.engines.apply import apply_bitmask
 from structgen.core.engines.apply.triton_here import triton_runs_on
-from structgen.generation.device.batch import Batch
-from structgen.generation.device.torch_sampler import TorchSampler
-from structgen.generation.device.trees import Drafted, verify_trees
 from structgen.generation.sampling import SamplingParams
+from structgen.generation.sampling.device_batch import Batch
+from structgen.generation.sampling.device_trees import Drafted, verify_trees
 from structgen.generation.sampling.sampler import DrawRequest
+from structgen.generation.sampling.torch_sampler import TorchSampler
 
 Record = dict[str, Any]
 KINDS = {"few": 0.0005, "half": 0.5, "most": 0.97}
@@ -121,7 +121,7 @@ def masks(rows: int, vocabulary: int, kind: str, seed: int = 0) -> np.ndarray:
 def sampler_on(device: torch.device) -> TorchSampler:
     """The kernels where Triton compiles them, else the torch operations (on a CPU too: they are what is rehearsed)."""
     if triton_runs_on(device.type):
-        from structgen.generation.device.triton_sampler import TritonSampler
+        from structgen.generation.sampling.triton_sampler import TritonSampler
 
         return TritonSampler(device)
     return TorchSampler(device)

@@ -24,6 +24,7 @@ from structgen.core.regex import dfa_cache
 from structgen.core.regex.dfa import from_strings
 from structgen.core.regex.dfa_cache import DfaCache
 from structgen.core.regex.pattern import pattern_dfa
+from tests.process_caches import forget
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 
@@ -168,19 +169,6 @@ def test_automata_are_kept_by_their_bytes() -> None:
     assert pattern_dfa("^kept$") is pattern_dfa("^kept$")
     kept: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     assert 0 < kept.memory_bytes <= dfa_cache.MAX_BYTES
-
-
-def forget() -> None:
-    """What earlier tests left in caches of goals and automata."""
-    automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
-    caches: tuple[Any, ...] = (conjunctions._known_strings, conjunctions._known_numbers, automata)
-    for cache in caches:
-        cache.memory_bytes = 0
-    for entries in (*caches[:2], automata._entries, numbers.NUMBERS._entries):
-        entries.clear()
-    for counted in (conjunctions._known_strings, conjunctions._known_numbers):
-        counted._counted.clear()
-    shared.SHARED.clear()
 
 
 def masks(number: int) -> list[bytes]:

@@ -52,13 +52,12 @@ STAGES: list[set[str]] = [
     {"core.constraints"},
     {
         "generation.sampling",
-        "generation.device",
         "generation.models",
         "generation.loading",
         "generation.decoding",
         "generation.scheduler",
         "generation.speculative",
-        "generation.aligned",
+        "generation.target",
     },
     {
         "generation.options",
@@ -66,7 +65,7 @@ STAGES: list[set[str]] = [
         "generation.batch",
         "generation.open_objects",
         "generation.prepared_model",
-        "generation.aligned_sampling",
+        "generation.target_sampler",
         "generation.async_generation",
         "generation.generator",
         "generation.api",

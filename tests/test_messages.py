@@ -22,10 +22,10 @@ MODULES = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.rglob("*.py
 FIELDS = {field.name for field in dataclasses.fields(JsonOptions)}
 # Where users find what they pass, beside the exported names.
 PUBLIC_MODULES = [
-    "generation.aligned",
+    "generation.target",
     "generation.sampling",
     "generation.speculative.model_drafter",
-    "generation.device.masks",
+    "generation.sampling.device_masks",
     "generation.loading",
     "server.openai_types",
     "server.settings",

@@ -14,10 +14,10 @@ from rich.text import Text
 from structgen.cli.common import INCOMPLETE, BadInput, print_json
 from structgen.cli.consoles import err, out
 from structgen.core.constraints.base import Constraint
-from structgen.generation.aligned import METHODS, Budget, SampleRun
-from structgen.generation.aligned.compare import Comparison, compare, plot
-from structgen.generation.aligned.methods import SPECIFICATIONS
 from structgen.generation.generator import Generator
+from structgen.generation.target import METHODS, Budget, SampleRun
+from structgen.generation.target.compare import Comparison, compare, plot
+from structgen.generation.target.methods import SPECIFICATIONS
 
 
 def run_sample(

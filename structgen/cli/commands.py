@@ -290,7 +290,7 @@ def sample(
     """Draw texts from the model's own distribution. It is that given the constraint, which masks alone distort. Exit
     code 3 if a budget ran out first."""
     from structgen.cli import aligned
-    from structgen.generation.aligned import Budget
+    from structgen.generation.target import Budget
 
     with exit_codes(as_json):
         constraint = source.required(checked=True)
@@ -323,7 +323,7 @@ def compare_distributions(
     """Compare how often samplers write each text. Plain masking, ASAp and exact sampling stand side by side. Budgets
     are for each."""
     from structgen.cli import aligned
-    from structgen.generation.aligned import Budget
+    from structgen.generation.target import Budget
 
     with exit_codes(as_json):
         constraint = source.required(checked=True)

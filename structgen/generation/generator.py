@@ -11,7 +11,6 @@ from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.json import as_constraint
 from structgen.core.constraints.sources import Source, Texts
 from structgen.errors import GenerationError, RefusedValueError, StructgenError
-from structgen.generation.aligned_sampling import AlignedSampling
 from structgen.generation.async_generation import AsyncGeneration
 from structgen.generation.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchRow, BatchRows
 from structgen.generation.decoding.option_probs import option_log_probs
@@ -31,13 +30,14 @@ from structgen.generation.results import (
 )
 from structgen.generation.scheduler.inline import ROWS, steps
 from structgen.generation.scheduler.request import Event
+from structgen.generation.target_sampler import TargetSampler
 from structgen.options import check_count
 
 if TYPE_CHECKING:
     from structgen.core.constraints.sources import TypeForm
 
 
-class Generator(AlignedSampling, AsyncGeneration):
+class Generator(TargetSampler, AsyncGeneration):
     """Writes outputs that satisfy constraints, with any causal language model.
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.

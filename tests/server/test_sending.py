@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import structgen
-from structgen.core.constraints.cache import COMPILED
 from structgen.core.engines.bitmask import allocate_token_bitmask
-from structgen.core.engines.json.value_graph.shared import SHARED
 from structgen.core.vocabulary.special_tokens import SpecialToken
 from structgen.server.sending import received, sent
+from tests.process_caches import forget
 from tests.server.tiny import VOCABULARY
 
 NAMED = structgen.Vocabulary(
@@ -81,8 +80,7 @@ def walked(one: Any, other: Any, seed: int) -> None:
 def test_what_is_received_is_what_was_sent(name: str) -> None:
     vocabulary = NAMED if name in OF_TOKENS else VOCABULARY
     constraint = (CONSTRAINTS | OF_TOKENS)[name]()
-    COMPILED.clear()  # one that other tests have used holds more
-    SHARED.clear()  # and goals may hold automata that grew in other tests and have been dropped since
+    forget()  # grammars and automata that other tests have used hold more
     grammar = constraint.compile(vocabulary)
     grammar.matcher().shortest_completion()  # what it has worked out since does not harm
     data = sent(grammar, vocabulary)

@@ -13,7 +13,7 @@ import pydantic
 import structgen
 from structgen import ChoiceResult, GenerationResult, Generator, StreamEvent, StructgenError
 from structgen.core.tool_calls.calls import ToolCall
-from structgen.generation.aligned import PrefixStore, Sampler, SampleRun
+from structgen.generation.target import PrefixStore, Sampler, SampleRun
 from structgen.integrations.remote import AsyncRemoteGenerator, RemoteEvent, RemoteGenerator, RemoteResult
 from structgen.server.engine import AsyncEngine
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from structgen.generation.decoding.output import Output
-from structgen.generation.device.choose import sampler_for
+from structgen.generation.sampling.choose import sampler_for
 from structgen.generation.sampling.draws import FirstDraw
 
 OnError: TypeAlias = Callable[[Output, Exception], None]

@@ -19,7 +19,7 @@ from structgen.generation.speculative.rules import Draws
 from structgen.generation.speculative.tree import TAIL, DraftTree, Node
 
 if TYPE_CHECKING:
-    from structgen.generation.device.trees import Drafted
+    from structgen.generation.sampling.device_trees import Drafted
 
 
 class Speculator:
@@ -176,7 +176,7 @@ class Row:
 
     def drafted(self, logits_row: int, mask_row: int) -> Drafted:
         """The tree as a device judges it; ``logits_row``: the row of the first token that was read."""
-        from structgen.generation.device.trees import Drafted
+        from structgen.generation.sampling.device_trees import Drafted
 
         nodes, root = self.tree.nodes, self.tree.root
         request = self.output.request(0, 0)

@@ -17,8 +17,8 @@ import numpy as np
 
 from structgen.generation.decoding.choosing import OnError, drawn, guarded
 from structgen.generation.decoding.output import Output
-from structgen.generation.device.choose import sampler_for
 from structgen.generation.sampling import FirstDraw
+from structgen.generation.sampling.choose import sampler_for
 from structgen.generation.sampling.host import HostSampler
 from structgen.generation.speculative.speculator import Row
 
@@ -108,8 +108,8 @@ def draw_paths(rows: Sequence[Walk], logits: Any, starts: Sequence[int]) -> dict
     sampler = sampler_for(logits)
     if isinstance(sampler, HostSampler):
         return {}
-    from structgen.generation.device.torch_sampler import TorchSampler
-    from structgen.generation.device.trees import verify_trees
+    from structgen.generation.sampling.device_trees import verify_trees
+    from structgen.generation.sampling.torch_sampler import TorchSampler
 
     assert isinstance(sampler, TorchSampler), "what draws on devices"
 

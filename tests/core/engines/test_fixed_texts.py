@@ -19,8 +19,8 @@ from structgen.core.constraints.base import Constraint
 from structgen.core.engines.composed.grammar import embed
 from structgen.core.engines.laws import check_laws
 from structgen.core.engines.protocols import Grammar
-from structgen.generation.aligned import PrefixStore, Sampler
 from structgen.generation.models.tiny import TinyModel
+from structgen.generation.target import PrefixStore, Sampler
 from tests.core.engines.composed.test_grammar import lines_of
 from tests.core.engines.fixed_texts import FixedTexts
 from tests.fakes import CharTokenizer, vocabulary

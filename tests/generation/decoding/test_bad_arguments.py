@@ -9,12 +9,12 @@ import pytest
 
 import structgen
 from structgen import ConstraintError, GenerationError, Generator, OptionsError, TokenizerError
-from structgen.generation.aligned import Budget, PrefixStore, Sampler, Target
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.speculative.lookahead import LookaheadDrafter
 from structgen.generation.speculative.model_drafter import ModelDrafter
 from structgen.generation.speculative.ngram import MemoryDrafter
+from structgen.generation.target import Budget, PrefixStore, Sampler, Target
 from tests.fakes import CharTokenizer, vocabulary
 
 WORDS = vocabulary()

@@ -60,7 +60,7 @@ class Watched:
     """The sampler of devices, on the CPU, with its table of masks; counts its draws."""
 
     def __init__(self) -> None:
-        from structgen.generation.device.torch_sampler import TorchSampler
+        from structgen.generation.sampling.torch_sampler import TorchSampler
 
         self.sampler = TorchSampler("cpu")
         self.sampler._table_bytes = 1 << 20

@@ -13,9 +13,9 @@ from structgen.core.constraints.base import Constraint
 from structgen.core.engines.laws import mask_of
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import IncompleteOutputError
-from structgen.generation.aligned import PrefixStore, Sampler
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import masked_log_probs
+from structgen.generation.target import PrefixStore, Sampler
 from tests.fakes import CharTokenizer
 
 pytest.importorskip("lark")
