@@ -82,7 +82,7 @@ CLIENTS := $(patsubst tests/server/clients/%.txt,.cache/clients/%,$(wildcard tes
 
 test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 	STRUCTGEN_CLIENTS=$$(echo $(addprefix $(CURDIR)/,$(addsuffix /bin/python,$(CLIENTS))) | tr ' ' :) \
-		$(BIN)/python -m pytest -q -rs tests/server/clients tests/integrations/in_process
+		$(BIN)/python -m pytest -q -rs tests/server/clients tests/server/in_process
 
 .cache/clients/%/.installed: tests/server/clients/%.txt
 	$(BIN)/python -m venv $(@D)
@@ -91,7 +91,7 @@ test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 
 # Ray beside the packages that are here already: torch is not installed again.
 test-ray: .cache/ray/.installed
-	.cache/ray/bin/python -m pytest -q -rs tests/integrations/ray
+	.cache/ray/bin/python -m pytest -q -rs tests/integrations/ray tests/server/test_ray_replicas.py
 
 .cache/ray/.installed: $(VENV)/.dev
 	$(BIN)/python -m venv .cache/ray

@@ -50,7 +50,7 @@ while (left := [t.name for t in threading.enumerate() if "structgen-" in t.name 
 print("nothing left")
 """
 AGENTS = """
-from structgen.integrations.in_process import InProcessServer
+from structgen.server.in_process import InProcessServer
 model = generator().model
 model.parameter_count = 135_000_000
 server = InProcessServer(Generator(model, ByteTokenizer(), vocabulary=VOCABULARY))

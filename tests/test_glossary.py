@@ -24,7 +24,7 @@ NAMES = {
     "goal": 31,
     "behind": 66,
     "beside": 25,
-    "way": 84,
+    "way": 85,
     "witness": 6,
     "proof": 10,
     "trust": 1,
@@ -33,7 +33,7 @@ NAMES = {
 # The same for variables and parameters whose whole name says nothing.
 VARIABLES = {
     "found": 687,
-    "place": 643,
+    "place": 641,
     "own": 156,
     "at": 221,
     "known": 243,
@@ -54,12 +54,12 @@ MESSAGES = {
 PAGES = {
     "row": 77,
     "rest": 13,
-    "told": 46,
+    "told": 30,
     "duty": 0,
     "obligation": 0,
     "goal": 2,
-    "behind": 34,
-    "beside": 48,
+    "behind": 4,
+    "beside": 0,
 }
 FORMS = {
     "told": ("tell", "tells", "told"),

@@ -19,7 +19,15 @@ ROOT = Path(__file__).parents[1]
 # The stages in order. Members of one stage may import each other, but not in a circle.
 STAGES: list[set[str]] = [
     {"errors", "options", "progress"},
-    {"core.json_text", "core.json_prefix", "core.cache_folder", "core.whole_files", "core.workers", "core.kernels"},
+    {
+        "core.json_text",
+        "core.untrusted_json",
+        "core.json_prefix",
+        "core.cache_folder",
+        "core.whole_files",
+        "core.workers",
+        "core.kernels",
+    },
     {"core.regex", "core.json_schema.formula", "core.vocabulary"},
     {"core.engines.apply"},
     {
@@ -54,6 +62,7 @@ STAGES: list[set[str]] = [
         "generation.sampling",
         "generation.models",
         "generation.loading",
+        "generation.ray_cluster",
         "generation.decoding",
         "generation.scheduler",
         "generation.speculative",
@@ -82,7 +91,7 @@ FLOORS: dict[str, set[str]] = {
     "tools": {"core", "generation"},
     "server": {"core", "generation", "tools"},
     "benchmarking": {"core", "generation", "tools"},
-    "integrations": {"core", "generation", "tools", "server"},
+    "integrations": {"core", "generation", "tools"},
     "cli": {"core", "generation", "tools", "server", "benchmarking", "integrations"},
 }
 LOOSE = {"errors", "options", "progress"}

@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from structgen.core.constraints.base import Constraint, instruction_of
+from structgen.core.constraints.limits import check_size
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.core.constraints.tools import OnImpossible, ToolCalls, tool_call
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.json_text import named_once
 from structgen.core.tool_calls.templates import template_of, tool_format
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import StructgenError
+from structgen.errors import Place, StructgenError
 from structgen.generation.decoding.prompts import Place as PromptPlace
 from structgen.server.custom_tools import as_functions, choice_as_function
-from structgen.server.errors import Place, RequestError, as_request_error
+from structgen.server.errors import RequestError, as_request_error
 from structgen.server.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
 from structgen.server.inference_request import (
     TokenTeller,
@@ -48,7 +49,6 @@ from structgen.server.prompts import (
     template_takes,
     token_ids,
 )
-from structgen.server.reading import check_limits
 from structgen.server.reply_shapes import ReplyConstraint
 from structgen.server.sequences import RowEnd, RowEvent
 from structgen.server.settings import ServingSettings
@@ -260,8 +260,8 @@ def _calls(
     if isinstance(choice, Mapping) and choice.get("type") != "allowed_tools":
         parallel = False  # OpenAI: a tool that is named is called exactly once; instructor relies on it
     place: Place = ("tools",)
-    check_limits(list(tools), place, settings.compile_limits)
     try:
+        check_size(list(tools), settings.compile_limits)
         return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel, on_impossible=on_impossible)
     except StructgenError as error:
         if "tool_choice" in str(error) or "there is no tool" in str(error):

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import Place
 from structgen.server.chat import one_constraint
-from structgen.server.errors import Place, RequestError
+from structgen.server.errors import RequestError
 from structgen.server.formats import grammar_constraint, structured_constraint
 from structgen.server.inference_request import (
     TokenTeller,

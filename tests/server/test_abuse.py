@@ -20,7 +20,7 @@ pytest.importorskip("prometheus_client")
 
 import httpx2
 
-from structgen.server.compiler import CompileLimits
+from structgen.core.constraints.limits import CompileLimits
 from tests.server.tiny import EOS, generator
 from tests.server.tiny_server import RunningServer, serving
 

@@ -16,9 +16,10 @@ import pytest
 
 import structgen
 from structgen.core.constraints.cache import COMPILED, content_key, joined
+from structgen.core.constraints.limits import CompileLimits, check_size
 from structgen.errors import ConstraintError, InternalError, StructgenError, TooComplexError
 from structgen.server.async_compiler import AsyncCompiler
-from structgen.server.compiler import CompileLimits, CompileService, check_size
+from structgen.server.compiler import CompileService
 from structgen.server.errors import RequestError, as_request_error
 from structgen.server.formats import structured_constraint
 from structgen.server.openai_types import StructuredOutputs

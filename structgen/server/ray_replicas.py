@@ -24,9 +24,9 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
 from structgen.generation.generator import Generator
 from structgen.generation.models.defaults import ModelDefaults
+from structgen.generation.ray_cluster import connect, raised_by
 from structgen.generation.sampling.uniforms import seed_or_entropy
 from structgen.generation.scheduler.budget import SchedulerLimits
-from structgen.integrations.ray_cluster import connect, raised_by
 from structgen.server.engine import AsyncEngine
 from structgen.server.sequences import RowEvent, RowRequest, WrittenSoFar
 from structgen.server.settings import ServingSettings
