@@ -120,7 +120,7 @@ JSON = st.recursive(
         st.lists(inner, max_size=3),
         st.dictionaries(
             st.sampled_from(
-                [*BY_NAME["draft3"].keywords, *BY_NAME["draft2019-09"].keywords, "prefixItems", "$id", "id"]
+                [*BY_NAME["draft3"].functions, *BY_NAME["draft2019-09"].functions, "prefixItems", "$id", "id"]
             )
             | st.sampled_from(["$anchor", "$dynamicAnchor", "$dynamicRef", "then", "minContains", "a"]),
             inner,

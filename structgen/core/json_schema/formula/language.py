@@ -150,6 +150,11 @@ _NAMED: dict[str, Enum] = {}
 _PRESENT: dict[str, Formula] = {}
 
 
+def absent(key: str) -> Formula:
+    """No member is called ``key`` (true off objects)."""
+    return All(named(key), FALSE)
+
+
 class Mult(Formula):
     """Number: an integer multiple of ``q`` > 0."""
 
