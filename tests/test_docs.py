@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from structgen import JsonOptions
+from tests.test_messages import flags, public, variables
+
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))]
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -159,6 +162,54 @@ def test_shell_lines_name_what_there_is(page: str) -> None:
 
     root = typer.main.get_command(app)
     assert {line: found for line in shell_lines(page) if (found := flaws(line, root))} == {}
+
+
+# What pages name in code that is another project's, of the standard library, of scripts of this repository, or made up.
+OTHERS = {
+    "docs/contributing.md": "--kernel --sample since= subschemas=",
+    "docs/decisions/0003-kernels-by-address.md": "STRUCTGEN_PLATFORM cache=",
+    "docs/development.md": "--no-deps",
+    "docs/grammars.md": "--grammar-file --json-schema age= capture= flags= force_json_field_order= indent= "
+    "json_string= loop_after_dispatch= max_chars= max_consecutive_whitespaces= max_whitespace_cnt= parser= separators= "
+    "stop_capture= strict_mode= suffix=",
+    "docs/how_to/tool_calls.md": "on_error=",  # of structgen.tools.run
+    "docs/install.md": "--no-deps STRUCTGEN_PLATFORM",
+    "docs/integrations/README.md": "is_function_calling_model= should_use_structured_outputs= "
+    "use_structured_outputs_internally=",
+    "docs/integrations/in_process.md": "output_type=",
+    "docs/integrations/llamacpp.md": "threads=",  # of load_gguf
+    "docs/integrations/remote.md": "client=",
+    "docs/integrations/sglang.md": "--constrained-json-disable-any-whitespace --constrained-json-max-whitespace-cnt "
+    "--constrained-json-whitespace-pattern --enable-strict-thinking --reasoning-parser",
+    "docs/integrations/transformers.md": "custom_generate= logits_processor= streamer=",
+    "docs/integrations/vllm.md": "--structured-outputs-config --tokenizer-mode parameter=",
+    "docs/json_schema.md": "indent=",
+    "docs/moving.md": "api_key= base_url=",
+    "docs/python_types.md": "regex_engine= val_json_bytes=",
+    "docs/releasing.md": "--sample",
+    "docs/security.md": "--markdown --minutes",
+    "docs/serving.md": "STRUCTGEN_API_KEY STRUCTGEN_SERVE_ STRUCTGEN_SERVE_PORT",
+    "docs/speculative.md": "shape=",
+    "docs/tools.md": "on_error= result_role= string= to=",
+}
+
+
+def unknown_names(text: str) -> set[str]:
+    """What a page names in code and nothing of structgen has: parameters, options of the command, variables."""
+    found = set()
+    for code in re.findall(r"`([^`\n]+)`", text):
+        found |= {name for name in re.findall(r"(?<![\w.-])--[a-z][a-z-]+", code) if name not in flags() | {"--help"}}
+        found |= {name for name in re.findall(r"\bSTRUCTGEN_[A-Z_]+\b", code) if name not in variables()}
+        found |= {name for name in re.findall(r"\bJsonOptions\.\w+", code) if not hasattr(JsonOptions(), name[12:])}
+        parameters = re.findall(r'(?<![\w<"-])([a-z][a-z_]+)=(?=[^=])', code)
+        found |= {f"{name}=" for name in parameters if name not in public()}
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_in_pages_are_those_of_the_code(page: str) -> None:
+    """No more and no fewer others than are listed, so that the list does not outlive what it excuses."""
+    assert unknown_names(prose(ROOT / page)) == set(OTHERS.get(page, "").split())
 
 
 def test_flaws_are_found() -> None:
