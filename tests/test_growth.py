@@ -13,6 +13,7 @@ import pytest
 
 import structgen
 from structgen import JsonOptions, Vocabulary
+from structgen.core.bounded_cache import BoundedCache
 from structgen.core.constraints import cache as compiled_cache
 from structgen.core.constraints import json as constraints_json
 from structgen.core.constraints.cache import COMPILED, CompiledCache
@@ -22,7 +23,6 @@ from structgen.core.engines.json.value_graph import conjunctions, memory_estimat
 from structgen.core.json_schema.formula import language
 from structgen.core.regex import dfa_cache
 from structgen.core.regex.dfa import from_strings
-from structgen.core.regex.dfa_cache import DfaCache
 from structgen.core.regex.pattern import pattern_dfa
 from tests.process_caches import forget
 
@@ -51,10 +51,11 @@ def living() -> int:
     return language.node_count()
 
 
+@pytest.mark.full
 def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recursive keys, too: nothing but bounded tables holds a formula when its grammar is gone."""
     forget()  # what others have left is over these bounds until something new is remembered
-    monkeypatch.setattr(shared, "MAX_BYTES", 40 * memory_estimates.GOAL_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 40 * memory_estimates.NODE_BYTES)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN", 40)
     counts = []
     for number in range(90):
@@ -66,13 +67,14 @@ def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPa
     assert max(counts[1:]) <= counts[0] + 300, counts  # each schema makes a dozen, and scalars of 40 are kept
 
 
-def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MAX_BYTES", 10 * memory_estimates.GOAL_BYTES)
+def test_shared_nodes_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "MAX_BYTES", 10 * memory_estimates.NODE_BYTES)
     for length in range(1, 40):
         structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
         assert len(shared.SHARED) <= 10 and shared.SHARED.memory_bytes <= shared.MAX_BYTES
 
 
+@pytest.mark.full
 def test_the_oldest_of_many_schemas_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled grammars are kept by content, up to a sum of bytes that they themselves tell, and no longer."""
     forget()  # number automata that others have used count for more
@@ -103,12 +105,12 @@ def test_rows_of_few_vocabularies_are_kept() -> None:
 
 
 def test_constraints_with_equal_parts_are_compiled_once() -> None:
-    before = len(COMPILED._entries)
+    before = len(COMPILED)
     for _ in range(20):
         number = structgen.json_schema({"type": "number", "title": "growth"})
         structgen.tag_dispatch({("<n>", "</n>"): number}).compile(BYTES)
         structgen.json_lines(number).compile(BYTES)
-    assert len(COMPILED._entries) <= before + 3  # the schema, the dispatch, the lines
+    assert len(COMPILED) <= before + 3  # the schema, the dispatch, the lines
     one, other = (structgen.tag_dispatch({("<n>", ""): structgen.regex("a")}, min_uses=n) for n in (0, 1))
     assert one.compile(BYTES) is not other.compile(BYTES)
 
@@ -157,7 +159,7 @@ def test_forks_leave_nothing_behind() -> None:
 
 
 def test_automata_are_kept_by_their_bytes() -> None:
-    cache: DfaCache[Any] = DfaCache(100_000)
+    cache: BoundedCache[Any, Any] = BoundedCache(100_000, dfa_cache.automaton_bytes)
     for number in range(50):
         cache.put(number, from_strings([f"{number:012}"]))
     assert cache.memory_bytes <= 100_000 and len(cache) == 100_000 // (cache.memory_bytes // len(cache))
@@ -167,7 +169,7 @@ def test_automata_are_kept_by_their_bytes() -> None:
     cache.put("more", from_strings(["more text 12"]))
     assert cache.get(oldest) is not None and cache.get(oldest + 1) is None
     assert pattern_dfa("^kept$") is pattern_dfa("^kept$")
-    kept: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
+    kept: BoundedCache[Any, Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     assert 0 < kept.memory_bytes <= dfa_cache.MAX_BYTES
 
 
@@ -183,17 +185,18 @@ def masks(number: int) -> list[bytes]:
     return found
 
 
+@pytest.mark.full
 def test_all_that_is_kept_of_many_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever keeps something stays within its bytes, outgrown rows go at once, and masks are what they were."""
     limit = 100_000
     forget()
-    automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
+    automata: BoundedCache[Any, Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     monkeypatch.setattr(bitmask_rows, "_CURRENT", type(bitmask_rows._CURRENT)())
     monkeypatch.setattr(bitmask_rows, "MAX_POOL_BYTES", 10 << 20)
     monkeypatch.setattr(shared, "MAX_BYTES", limit)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN_BYTES", limit)
-    monkeypatch.setattr(numbers, "CACHE_BYTES", limit)
-    monkeypatch.setattr(automata, "_max_bytes", limit)
+    monkeypatch.setattr(numbers.NUMBERS, "max_bytes", limit)
+    monkeypatch.setattr(automata, "max_bytes", limit)
     before = masks(0)
     first = weakref.ref(next(iter(bitmask_rows._CURRENT.values())))
     gc.disable()  # what is outgrown must not wait for it
@@ -222,6 +225,7 @@ def test_rows_of_all_vocabularies_together_are_bounded(monkeypatch: pytest.Monke
     assert len(bitmask_rows._CURRENT) == 2
 
 
+@pytest.mark.full
 def test_grammars_on_outgrown_rows_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even one that is used all the time: it would keep all that its first neighbours needed."""
     monkeypatch.setattr(bitmask_rows, "_CURRENT", type(bitmask_rows._CURRENT)())
@@ -255,6 +259,7 @@ def traced(make: Callable[[], Any]) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
+@pytest.mark.full
 def test_sizes_are_told_about_right() -> None:
     specs = [numbers.NumberSpec(Fraction(number), multiples=frozenset({Fraction(3)})) for number in range(40)]
 

@@ -42,6 +42,7 @@ def run(scenario: Any, gen: Any = None, **settings: Any) -> Any:
         engine.close()
 
 
+@pytest.mark.full
 def test_many_at_once_are_what_single_calls_write() -> None:
     tasks: list[tuple[str, Any, dict[str, Any]]] = [
         ("one", SCHEMA, {"temperature": 1.0, "seed": 1}),
@@ -158,6 +159,7 @@ def test_a_full_queue_turns_away() -> None:
     run(scenario, generator(0.002), max_rows=1, max_waiting=3)
 
 
+@pytest.mark.full
 def test_a_caller_who_fills_the_queue_makes_way() -> None:
     """Its last request is turned away; requests of which something came are not."""
 
@@ -240,7 +242,7 @@ def test_an_output_that_is_given_up_before_it_was_made_never_enters() -> None:
             if engine.is_idle:
                 break
             await asyncio.sleep(0.01)
-        return waited, engine.is_idle, engine._rows
+        return waited, engine.is_idle, engine._handles
 
     assert run(scenario) == (1, True, {})
 
@@ -478,11 +480,12 @@ def test_nothing_is_left_behind() -> None:
     async def scenario(engine: AsyncEngine) -> Any:
         for number in range(20):
             await asyncio.gather(*(engine.agenerate("p", ENUM, seed=number) for _ in range(4)))
-        return engine._rows, set(engine._writer._handles), engine.is_idle  # type: ignore[attr-defined]
+        return engine._handles, set(engine._writer._handles), engine.is_idle  # type: ignore[attr-defined]
 
     assert run(scenario) == ({}, set(), True)
 
 
+@pytest.mark.full
 def test_a_late_mask_fails_by_name_and_delays_nobody() -> None:
     """One constraint never says what may follow; the others are written meanwhile."""
     gate = threading.Event()
@@ -540,7 +543,7 @@ def test_an_output_that_takes_long_to_begin_holds_up_no_other_caller() -> None:
                 gate.wait(20)
             return make(request)
 
-        engine._writer.output = output  # type: ignore[method-assign, assignment]
+        engine._writer.output = output  # type: ignore[method-assign]
         greedy = [engine.submit([SequenceRequest([1], max_new_tokens=3, key="greedy")], "greedy") for _ in range(8)]
         await asyncio.to_thread(begun.wait, 10)
         other = engine.submit([SequenceRequest([1], max_new_tokens=3)], "other")

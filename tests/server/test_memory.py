@@ -36,6 +36,7 @@ def _json(constraint: Any) -> Any:
     return structgen.compile_json_schema(constraint.schema, VOCABULARY)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::structgen.GrammarWarning")
 @pytest.mark.parametrize(
     ("small", "large"),
@@ -62,6 +63,7 @@ def test_a_large_constraint_counts_as_what_it_takes(small: Any, large: Any) -> N
     assert 0.6 < (large_said - small_said) / (large_held - small_held) < 1.5
 
 
+@pytest.mark.full
 def test_what_is_kept_is_counted_while_it_grows() -> None:
     """The text that completes an output is written when one is asked for: it counts from the next use on, of the
     constraint itself or of others soon after."""
@@ -73,9 +75,9 @@ def test_what_is_kept_is_counted_while_it_grows() -> None:
             grammar: Any = service.compile(constraint)
             grammar.matcher().shortest_completion()
         service.compile(constraints[0])
-        assert COMPILED._sizes[keys[0]] > 900_000
+        assert COMPILED._grammars._sizes[keys[0]] > 900_000
         service.compile(structgen.choice(["another"]))
-        assert COMPILED._sizes[keys[1]] > 900_000
+        assert COMPILED._grammars._sizes[keys[1]] > 900_000
     finally:
         service.close()
 
@@ -99,7 +101,7 @@ MAKE = {
 
 if __name__ == "__main__":
     make, count, most = MAKE[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
-    COMPILED._max_bytes = most
+    COMPILED._grammars.max_bytes = most
     service = compiler.CompileService(VOCABULARY)
     for number in range(5):
         service.compile(make(10_000 + number if "small" in sys.argv[1] else number))
@@ -123,6 +125,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.first_case
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell")
 @pytest.mark.parametrize(
     ("kind", "count", "most"),

@@ -270,6 +270,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.full
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.booleans())
 def test_many_values_are_read_as_few(value: dict[str, Any], ascii: bool) -> None:
     """The parser for many values reads what Python's own reads, and refuses what that refuses."""

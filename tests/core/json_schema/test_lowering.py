@@ -79,6 +79,7 @@ def test_unevaluated_agrees_with_collected_annotations(dialect: str) -> None:
         agree(schema, make, lambda v, s=schema: collect(s, v, s, dialect) is not None)  # type: ignore[misc]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dialect", ["draft2019-09", "draft2020-12"])
 def test_unevaluated_beside_a_reference_to_the_whole(dialect: str) -> None:
     """A subschema that is asked whether it holds may hold, behind the reference, the keyword that asks."""

@@ -281,6 +281,7 @@ def test_a_schema_is_not_an_output(tmp_path: Path, written: list[Any]) -> None:
     assert written == []
 
 
+@pytest.mark.full
 def test_a_torn_line_is_dropped_only_where_it_is_this_batch(tmp_path: Path, written: list[Any]) -> None:
     rows, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows.write_text('{"prompt": "a"}\n{"prompt": "b"}\n')
@@ -381,6 +382,7 @@ def test_a_line_is_bytes_of_json() -> None:
     assert json.loads(encoded(json.dumps({"a": "\udfff\ud800 ä"}, ensure_ascii=False))) == {"a": "\udfff\ud800 ä"}
 
 
+@pytest.mark.full
 def test_prompts_that_are_too_long_fail_and_are_not_taken_to_pieces() -> None:
     class Counting(ByteTokenizer):
         read = 0

@@ -81,6 +81,7 @@ def run(scheduler: Scheduler, steps: int = 2000) -> list[Event]:
 READERS: dict[str, Any] = {"packed": lambda: TinyRows(MODEL), "padded": lambda: PaddedRows(MODEL)}
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("round_", range(8))
 def test_rows_are_what_they_are_alone(reader: str, round_: int) -> None:

@@ -53,6 +53,7 @@ elif sys.argv[1] == "closed":
 """
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("how", ["never used", "answered", "begun", "in a thread", "closed"])
 def test_a_process_ends_cleanly(how: str) -> None:
     done = subprocess.run(

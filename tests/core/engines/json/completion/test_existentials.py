@@ -1,4 +1,4 @@
-"""Completions of objects some of whose members must meet obligations, judged by jsonschema."""
+"""Completions of objects some of whose members must meet existentials, judged by jsonschema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONDITIONS: list[dict[str, Any]] = [
     {"minimum": 7},
     {"type": ["string", "boolean"]},
 ]
-# Two members must meet three obligations: what is cheapest for each in turn leaves no room for the last.
+# Two members must meet three existentials: what is cheapest for each in turn leaves no room for the last.
 CROWDED = {
     "type": "object",
     "allOf": [
@@ -40,7 +40,7 @@ CROWDED = {
 
 
 def random_schema(rng: random.Random) -> dict[str, Any]:
-    """An object with one to four obligations, and bounds that they have to fit into."""
+    """An object with one to four existentials, and bounds that they have to fit into."""
     names = ["a", "b", "c", "d"]
     schema: dict[str, Any] = {"type": "object", "allOf": []}
     if rng.random() < 0.6:
