@@ -48,16 +48,11 @@ def blocks(page: str) -> list[Block]:
     ]
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("page", PAGES)
-def test_python_blocks(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-=======
 SLOW = {"docs/integrations/transformers.md"}  # its blocks load a model
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=pytest.mark.full if page in SLOW else ()) for page in PAGES])
-def test_python_blocks(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
->>>>>>> main
+def test_python_blocks(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     module = ModuleType("documentation")  # whose classes and functions are looked up in it, as in any module
     monkeypatch.setitem(sys.modules, module.__name__, module)
     namespace: dict[str, Any] = vars(module)

@@ -171,11 +171,7 @@ class _Writer:
     def _check_nodes(self, root: ValueNode) -> None:
         """Count the live nodes that the root reaches, those that are known included."""
         limit = self.options.max_goals
-<<<<<<< HEAD
-        if len(live_goals(root)) > limit:
-=======
         if len(live_nodes(root)) > limit:
->>>>>>> main
             raise SchemaTooComplexError("the schema has too many value nodes", budget="max_goals", limit=limit)
 
     def write(self, nodes: list[ValueNode]) -> None:
