@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -78,6 +78,13 @@ class FakeMatcher:
         self.fill_next_token_bitmask(bitmask, index)
         return True
 
+    @classmethod
+    def advance_and_fill_all(
+        cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> list[bool]:
+        steps = zip(matchers, token_ids, rows, strict=True)
+        return [matcher.advance_and_fill(token_id, bitmask, row) for matcher, token_id, row in steps]
+
     def accept_bytes(self, data: bytes) -> bool:
         if not self.alive(self.text + data):
             return False
@@ -149,6 +156,7 @@ class FakeGrammar:
     of: FakeMatcher
     memory_bytes: int = 0
     completions_are_shortest: bool = True
+    is_outdated: bool = False
 
     @property
     def vocabulary(self) -> Vocabulary:

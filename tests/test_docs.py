@@ -169,7 +169,7 @@ def test_shell_lines_name_what_there_is(page: str) -> None:
 
 # What pages name in code that is another project's, of the standard library, of scripts of this repository, or made up.
 OTHERS = {
-    "docs/contributing.md": "--kernel --sample since= subschemas=",
+    "docs/contributing.md": "--durations --kernel --sample since= subschemas=",
     "docs/decisions/0003-kernels-by-address.md": "STRUCTGEN_PLATFORM cache=",
     "docs/development.md": "--no-deps",
     "docs/grammars.md": "--grammar-file --json-schema age= capture= flags= force_json_field_order= indent= "

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, make_dataclass
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
 
 from structgen.cli.common import exit_codes
+from structgen.generation.filters.table import FILTERS, Filter
 from structgen.options import DEFAULT_MAX_NEW_TOKENS
 
 AsJson = Annotated[
@@ -72,14 +73,23 @@ class ModelOptions:
     lora_scale: LoraScale = 1.0
 
 
+def _filter_option(one: Filter) -> Any:
+    """The type of a filter's option."""
+    if one.is_count:
+        return Annotated[int | None, typer.Option(min=1, help=one.help)]
+    return Annotated[float, typer.Option(min=0.0, max=one.high, help=one.help)]
+
+
+_Filters: Any = make_dataclass(
+    "_Filters", [(one.name, _filter_option(one), one.neutral) for one in FILTERS if one.help is not None], frozen=True
+)
+
+
 @dataclass(frozen=True)
-class DecodingOptions:
+class DecodingOptions(_Filters):
     """How outputs are written: fields of ``GenerationOptions``."""
 
     temperature: Temperature = 0.0
-    top_p: TopP = 1.0
-    top_k: TopK = None
-    min_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share of the likeliest token.")] = 0.0
     repetition_penalty: Annotated[float, typer.Option(min=0.0, help="1 is none.")] = 1.0
     presence_penalty: Annotated[float, typer.Option(help="Taken off tokens that have come.")] = 0.0
     frequency_penalty: Annotated[float, typer.Option(help="The same for each time that they have come.")] = 0.0

@@ -1,15 +1,14 @@
-"""Outputs for coroutines, as methods of what has a model: many calls at once share the model's calls."""
+"""Outputs for coroutines: many calls at once share the model's calls."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import Any, Unpack
 
 from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.json import as_constraint
-from structgen.core.constraints.sources import Source, Texts
 from structgen.core.engines.capture import Captures
 from structgen.errors import RefusedValueError
 from structgen.generation.batch import BatchRow
@@ -22,47 +21,21 @@ from structgen.generation.scheduler.coroutines import CoroutineWriter
 from structgen.generation.scheduler.inline import ROWS
 from structgen.generation.scheduler.request import Event
 
-if TYPE_CHECKING:
-    from structgen.core.constraints.sources import TypeForm
 
+class AsyncWriter:
+    """What writes for coroutines for a generator."""
 
-class AsyncGeneration(PreparedModel):
-    """``generate`` and ``stream`` for coroutines."""
+    def __init__(self, prepared: PreparedModel) -> None:
+        self._prepared = prepared
 
-    @overload
-    async def agenerate(
-        self, prompt: Prompt, constraint: Texts = None, **options: Unpack[GenerationOptions]
-    ) -> GenerationResult[str]: ...
-
-    @overload
-    async def agenerate(
-        self, prompt: Prompt, constraint: Source[T], **options: Unpack[GenerationOptions]
-    ) -> GenerationResult[T]: ...
-
-    @overload
-    async def agenerate(
-        self, prompt: Prompt, constraint: TypeForm[T], **options: Unpack[GenerationOptions]
-    ) -> GenerationResult[T]: ...
-
-    @overload
-    async def agenerate(
+    async def generate(
         self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]
-    ) -> GenerationResult[Any]: ...
-
-    async def agenerate(
-        self, prompt: Prompt, constraint: Any = None, **options: Unpack[GenerationOptions]
     ) -> GenerationResult[Any]:
-        """Write one output while the loop goes on; arguments, result and errors as ``generate``.
-
-        Calls that are under way at one time, of any loop, share the model's calls. Rows join at every step where the
-        model reads them apart (llama.cpp, transformers on the processor); where rows are padded (transformers on
-        accelerators), those that are asked for in one moment are written together. ``generate`` and the others may be
-        used beside it. Cancelling the task stops the work within a step of the model.
-        """
+        """See ``Generator.agenerate``."""
         settings, checked = checked_settings(**options), as_constraint(constraint)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         while True:
-            with self._waiting("writing an output"):
+            with self._prepared._waiting("writing an output"):
                 async with aclosing(self._events(row, checked, settings)) as events:
                     async for event, _ in events:
                         output = event.handle.output
@@ -73,35 +46,10 @@ class AsyncGeneration(PreparedModel):
                     raise
                 row = row.again(error)
 
-    @overload
-    def astream(
-        self, prompt: Prompt, constraint: Texts = None, **options: Unpack[GenerationOptions]
-    ) -> AsyncGenerator[StreamEvent[str], None]: ...
-
-    @overload
-    def astream(
-        self, prompt: Prompt, constraint: Source[T], **options: Unpack[GenerationOptions]
-    ) -> AsyncGenerator[StreamEvent[T], None]: ...
-
-    @overload
-    def astream(
-        self, prompt: Prompt, constraint: TypeForm[T], **options: Unpack[GenerationOptions]
-    ) -> AsyncGenerator[StreamEvent[T], None]: ...
-
-    @overload
-    def astream(
+    def stream(
         self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]
-    ) -> AsyncGenerator[StreamEvent[Any], None]: ...
-
-    def astream(
-        self, prompt: Prompt, constraint: Any = None, **options: Unpack[GenerationOptions]
     ) -> AsyncGenerator[StreamEvent[Any], None]:
-        """Write one output while the loop goes on, yielding text as it settles: events and errors as ``stream``,
-        beside others as ``agenerate``.
-
-        Options that cannot be used raise at the call; what is wrong with prompt and constraint at the first event.
-        Leaving the iterator (``aclose``, or the end of ``contextlib.aclosing``) stops the work within a step.
-        """
+        """See ``Generator.astream``."""
         settings, checked = streamed_settings(**options), as_constraint(constraint)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         return self._astream(row, checked, settings)
@@ -120,16 +68,16 @@ class AsyncGeneration(PreparedModel):
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> AsyncGenerator[tuple[Event, Captures], None]:
         """What comes of one row, with the captures of streams."""
-        return self._coroutines.events(
-            lambda: self._request(row, constraint, settings, streams=streams),
+        return self.coroutines.events(
+            lambda: self._prepared._request(row, constraint, settings, streams=streams),
             lambda event: captures_so_far(event.handle.output) if streams else {},
         )
 
     @property
-    def _coroutines(self) -> CoroutineWriter:
+    def coroutines(self) -> CoroutineWriter:
         """What writes for coroutines; its threads are those of this process, and not of one that it was forked from."""
-        found = self._writers.get(os.getpid())
+        found = self._prepared._writers.get(os.getpid())
         if found is None:
-            writer = CoroutineWriter(self.scheduler(SchedulerLimits(rows=ROWS, waiting=None)))
-            found = self._writers.setdefault(os.getpid(), writer)
+            writer = CoroutineWriter(self._prepared.scheduler(SchedulerLimits(rows=ROWS, waiting=None)))
+            found = self._prepared._writers.setdefault(os.getpid(), writer)
         return found

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.json import as_constraint
 from structgen.core.constraints.sources import Source, Texts
+from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import GenerationError, RefusedValueError, StructgenError
-from structgen.generation.async_generation import AsyncGeneration
+from structgen.generation.async_generation import AsyncWriter
 from structgen.generation.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchRow, BatchRows
 from structgen.generation.decoding.option_probs import option_log_probs
 from structgen.generation.decoding.output import Output
-from structgen.generation.decoding.prompts import Prompt
-from structgen.generation.models.language_model import reads_asynchronously
+from structgen.generation.decoding.prompts import Place, Prompt
 from structgen.generation.models.threads import turn_of
 from structgen.generation.options import GenerationOptions, checked_settings, streamed_settings
+from structgen.generation.prepared_model import PreparedModel
 from structgen.generation.results import (
     ChoiceResult,
     GenerationResult,
@@ -30,14 +31,15 @@ from structgen.generation.results import (
 )
 from structgen.generation.scheduler.inline import ROWS, steps
 from structgen.generation.scheduler.request import Event
-from structgen.generation.target_sampler import TargetSampler
+from structgen.generation.target_sampler import TargetOptions, TargetSampler
 from structgen.options import check_count
 
 if TYPE_CHECKING:
     from structgen.core.constraints.sources import TypeForm
+    from structgen.generation.target import Budget, Method, SampleRun, Target
 
 
-class Generator(TargetSampler, AsyncGeneration):
+class Generator(PreparedModel):
     """Writes outputs that satisfy constraints, with any causal language model.
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
@@ -162,6 +164,69 @@ class Generator(TargetSampler, AsyncGeneration):
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         request = self._request(row, checked, settings, streams=True)
         return _stream(self._write(request), request.output, checked)
+
+    @overload
+    async def agenerate(
+        self, prompt: Prompt, constraint: Texts = None, **options: Unpack[GenerationOptions]
+    ) -> GenerationResult[str]: ...
+
+    @overload
+    async def agenerate(
+        self, prompt: Prompt, constraint: Source[T], **options: Unpack[GenerationOptions]
+    ) -> GenerationResult[T]: ...
+
+    @overload
+    async def agenerate(
+        self, prompt: Prompt, constraint: TypeForm[T], **options: Unpack[GenerationOptions]
+    ) -> GenerationResult[T]: ...
+
+    @overload
+    async def agenerate(
+        self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]
+    ) -> GenerationResult[Any]: ...
+
+    async def agenerate(
+        self, prompt: Prompt, constraint: Any = None, **options: Unpack[GenerationOptions]
+    ) -> GenerationResult[Any]:
+        """Write one output while the loop goes on; arguments, result and errors as ``generate``.
+
+        Calls that are under way at one time, of any loop, share the model's calls. Rows join at every step where the
+        model reads them apart (llama.cpp, transformers on the processor); where rows are padded (transformers on
+        accelerators), those that are asked for in one moment are written together. ``generate`` and the others may be
+        used beside it. Cancelling the task stops the work within a step of the model.
+        """
+        return await AsyncWriter(self).generate(prompt, constraint, **options)
+
+    @overload
+    def astream(
+        self, prompt: Prompt, constraint: Texts = None, **options: Unpack[GenerationOptions]
+    ) -> AsyncGenerator[StreamEvent[str], None]: ...
+
+    @overload
+    def astream(
+        self, prompt: Prompt, constraint: Source[T], **options: Unpack[GenerationOptions]
+    ) -> AsyncGenerator[StreamEvent[T], None]: ...
+
+    @overload
+    def astream(
+        self, prompt: Prompt, constraint: TypeForm[T], **options: Unpack[GenerationOptions]
+    ) -> AsyncGenerator[StreamEvent[T], None]: ...
+
+    @overload
+    def astream(
+        self, prompt: Prompt, constraint: Any, **options: Unpack[GenerationOptions]
+    ) -> AsyncGenerator[StreamEvent[Any], None]: ...
+
+    def astream(
+        self, prompt: Prompt, constraint: Any = None, **options: Unpack[GenerationOptions]
+    ) -> AsyncGenerator[StreamEvent[Any], None]:
+        """Write one output while the loop goes on, yielding text as it settles: events and errors as ``stream``,
+        beside others as ``agenerate``.
+
+        Options that cannot be used raise at the call; what is wrong with prompt and constraint at the first event.
+        Leaving the iterator (``aclose``, or the end of ``contextlib.aclosing``) stops the work within a step.
+        """
+        return AsyncWriter(self).stream(prompt, constraint, **options)
 
     @overload
     def stream_items(
@@ -337,7 +402,7 @@ class Generator(TargetSampler, AsyncGeneration):
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
             self._compiled(rows.common)  # what is wrong with it is wrong with the call
-        overlapped = reads_asynchronously(self.model)
+        overlapped = self.capabilities.asynchronous
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),
             lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
@@ -345,6 +410,121 @@ class Generator(TargetSampler, AsyncGeneration):
             progress,
             settings.attempts,
         )
+
+    @overload
+    def target(
+        self,
+        prompt: Prompt,
+        constraint: re.Pattern[str] | list[str] | tuple[str, ...],
+        **options: Unpack[TargetOptions],
+    ) -> Target[str]: ...
+
+    @overload
+    def target(self, prompt: Prompt, constraint: Source[T], **options: Unpack[TargetOptions]) -> Target[T]: ...
+
+    @overload
+    def target(self, prompt: Prompt, constraint: TypeForm[T], **options: Unpack[TargetOptions]) -> Target[T]: ...
+
+    @overload
+    def target(self, prompt: Prompt, constraint: Any, **options: Unpack[TargetOptions]) -> Target[Any]: ...
+
+    def target(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        *,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        top_k: int | None = None,
+        max_new_tokens: int = 256,
+        schema_in_prompt: bool | Place = True,
+        schema_form: FormOption = "auto",
+    ) -> Target[Any]:
+        """The *global* target: the model's own distribution given that its text satisfies the constraint and has at
+        most ``max_new_tokens`` tokens. Filters apply to the model, before the constraint. See docs/aligned.md.
+
+        Raises:
+            GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
+        """
+        # Made anew: one that is kept would lead back here, and a circle keeps the model's weights for too long.
+        return TargetSampler(self).target(
+            prompt, constraint, temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
+            schema_in_prompt=schema_in_prompt, schema_form=schema_form,
+        )  # fmt: skip
+
+    @overload
+    def sample(
+        self,
+        prompt: Prompt,
+        constraint: re.Pattern[str] | list[str] | tuple[str, ...],
+        n: int,
+        method: Method = "exact",
+        *,
+        seed: int | None = None,
+        budget: Budget | None = None,
+        **options: Unpack[TargetOptions],
+    ) -> SampleRun[str]: ...
+
+    @overload
+    def sample(
+        self,
+        prompt: Prompt,
+        constraint: Source[T],
+        n: int,
+        method: Method = "exact",
+        *,
+        seed: int | None = None,
+        budget: Budget | None = None,
+        **options: Unpack[TargetOptions],
+    ) -> SampleRun[T]: ...
+
+    @overload
+    def sample(
+        self,
+        prompt: Prompt,
+        constraint: TypeForm[T],
+        n: int,
+        method: Method = "exact",
+        *,
+        seed: int | None = None,
+        budget: Budget | None = None,
+        **options: Unpack[TargetOptions],
+    ) -> SampleRun[T]: ...
+
+    @overload
+    def sample(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        n: int,
+        method: Method = "exact",
+        *,
+        seed: int | None = None,
+        budget: Budget | None = None,
+        **options: Unpack[TargetOptions],
+    ) -> SampleRun[Any]: ...
+
+    def sample(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        n: int,
+        method: Method = "exact",
+        *,
+        seed: int | None = None,
+        budget: Budget | None = None,
+        **options: Unpack[TargetOptions],
+    ) -> SampleRun[Any]:
+        """Draw ``n`` texts from the global target (see ``target``, which takes the ``options``), not the local one.
+
+        Args:
+            method: "exact" (default), "weighted", "asap", "local", "smc", "mh" or "rejection"; see ``Sampler``.
+            budget: limits in model tokens or seconds. Fewer samples are then given, and ``stopped_by`` says so.
+
+        Raises:
+            UnsatisfiableTargetError: no text of the constraint can be written. Others as ``target``.
+        """
+        return TargetSampler(self).sample(prompt, constraint, n, method, seed=seed, budget=budget, **options)
 
     def choice(self, prompt: Prompt, options: Sequence[Option]) -> ChoiceResult[Option]:
         """The probability of each option as the whole reply, given that the reply is one of them.

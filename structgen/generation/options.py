@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any
 
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import OptionsError
 from structgen.generation.decoding.prompts import Place, Telling, telling
+from structgen.generation.filters.table import FilterOptions
 from structgen.generation.sampling import SamplingParams
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
@@ -16,14 +17,14 @@ SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
 
-class GenerationOptions(TypedDict, total=False):
+class GenerationOptions(FilterOptions, total=False):
     """Keyword arguments of ``generate``, ``stream`` and ``batch``.
 
     Attributes:
         temperature: 0 (default) is greedy.
-        top_p, top_k, min_p, typical_p, epsilon_cutoff, eta_cutoff, top_n_sigma, top_h, order: filters, applied after
-            the constraint's mask; repetition_penalty, presence_penalty, frequency_penalty, logit_bias: changes of
-            logits before it. ``SamplingParams`` says what each does; by default none does anything.
+        top_p, top_k and the other filters (``FilterOptions`` lists them), order: applied after the constraint's mask;
+            repetition_penalty, presence_penalty, frequency_penalty, logit_bias: changes of logits before it.
+            ``SamplingParams`` says what each does; by default none does anything.
         seed: of the random numbers; None (default) takes fresh entropy.
         max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
         stop: strings that end the output and are cut off. Under a constraint the output must be whole by then.
@@ -44,14 +45,6 @@ class GenerationOptions(TypedDict, total=False):
     """
 
     temperature: float
-    top_p: float
-    top_k: int | None
-    min_p: float
-    typical_p: float
-    epsilon_cutoff: float
-    eta_cutoff: float
-    top_n_sigma: float | None
-    top_h: float | None
     order: tuple[str, ...]
     repetition_penalty: float
     presence_penalty: float

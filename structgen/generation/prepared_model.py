@@ -20,8 +20,9 @@ from structgen.generation.decoding.prompts import Prompt, Telling, longest_promp
 from structgen.generation.decoding.refusals import Refusal
 from structgen.generation.decoding.respelling import respelled
 from structgen.generation.decoding.sections import SectionBudget
+from structgen.generation.models.capabilities import ModelCapabilities, capabilities_of, check_reads_trees
 from structgen.generation.models.defaults import defaults_of
-from structgen.generation.models.language_model import LanguageModel, check_reads_trees, reads_asynchronously
+from structgen.generation.models.language_model import LanguageModel
 from structgen.generation.models.model_runner import NO_DRAFTS
 from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.open_objects import tell_open_objects
@@ -73,6 +74,7 @@ class PreparedModel:
 
     Attributes:
         model, tokenizer, vocabulary: what it writes with.
+        capabilities: what the model can do.
         deterministic: whether outputs are the same whatever is written beside them.
         defaults: what is done with the model where a call does not say.
         reader: of the model's rows.
@@ -144,12 +146,13 @@ class PreparedModel:
         if tokenizer is None:
             raise ModelError("A loaded model needs its tokenizer: Generator(model, tokenizer).")
         self.model: LanguageModel = model
+        self.capabilities = capabilities_of(model)
         self.tokenizer = tokenizer
         if vocabulary is not None:
             check_vocabulary(vocabulary)
         with report_progress(progress):
             self.vocabulary = vocabulary or Vocabulary.from_transformers(
-                tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(model, tokenizer)
+                tokenizer, size=model.vocab_size, eos_token_ids=_eos_token_ids(self.capabilities, tokenizer)
             )
         self.defaults = defaults_of(model)
         longest = longest_prompt(model.context_length, self.vocabulary)
@@ -165,7 +168,7 @@ class PreparedModel:
 
     def scheduler(self, limits: SchedulerLimits) -> Scheduler:
         """A scheduler of this generator's model, for loops of one's own; not to be used beside the generator."""
-        return Scheduler(self.reader, limits, overlapped=reads_asynchronously(self.model), spell=self._spell)
+        return Scheduler(self.reader, limits, overlapped=self.capabilities.asynchronous, spell=self._spell)
 
     @property
     def drafts(self) -> bool:
@@ -175,8 +178,7 @@ class PreparedModel:
     @property
     def reads_drafts(self) -> bool:
         """Whether drafts, and predictions, can be read."""
-        can = hasattr(self.model, "forward_tree") and getattr(self.model, "why_no_trees", None) is None
-        return can and not self.deterministic
+        return self.capabilities.reads_trees and not self.deterministic
 
     def speculator(self, *, predicts: bool = False) -> Speculator | None:
         """What drafts where a call does not say otherwise, with what it has learned; None: nothing. ``predicts``: for
@@ -257,7 +259,7 @@ class PreparedModel:
     def _write(self, request: Request) -> Iterator[list[Event]]:
         """Write one output, step by step. What takes long is told: reading the prompt, and writing what nobody sees
         before it is whole."""
-        steps = write(self.reader, [request], overlapped=reads_asynchronously(self.model), spell=self._spell)
+        steps = write(self.reader, [request], overlapped=self.capabilities.asynchronous, spell=self._spell)
         with self._waiting(f"reading a prompt of {len(request.prompt):,} tokens"):
             events = next(steps, None)
         if request.streams:
@@ -293,9 +295,9 @@ def _spelled(tokenizer: Any, vocabulary: Vocabulary, text: str) -> Sequence[int]
     return CanonicalTokens(tokenizer, vocabulary).spell(text.encode())
 
 
-def _eos_token_ids(model: Any, tokenizer: Any) -> tuple[int, ...] | None:
+def _eos_token_ids(can: ModelCapabilities, tokenizer: Any) -> tuple[int, ...] | None:
     """All ids that end a reply: the model's settings and the tokenizer's may name different ones (chat models do)."""
-    ids = set(getattr(model, "eos_token_ids", ()))
+    ids = set(can.eos_token_ids)
     own = getattr(tokenizer, "eos_token_id", None)
     if own is not None:
         ids.add(own)

@@ -47,6 +47,7 @@ from structgen.server.token_endpoints import TOKEN_ENDPOINTS
 from structgen.server.tracing import RequestTrace
 from structgen.server.waiting_slots import WaitingSlot, WaitingSlots
 
+# The process is the server's own, so it may set this for all of it; CPython has no such setting for one thread.
 SWITCH_SECONDS = 5e-4
 """After which a thread gives Python's lock to one that waits for it. A step of the model waits for it several times: by
 Python's own 5 milliseconds it takes twice as long while a thread runs that reads what a stranger sends."""

@@ -12,6 +12,7 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import OptionsError
 from structgen.generation.decoding.output import FinishReason
+from structgen.generation.filters.table import FILTERS
 from structgen.generation.prepared_model import section_of
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.request import SequenceTerms
@@ -122,18 +123,15 @@ def sampling_of(request: CommonFields, vocabulary: Vocabulary, settings: Serving
             ("logit_bias", str(wrong)),
             f"the vocabulary has {vocabulary.size} tokens, from 0 on; there is no token {wrong}",
         )
-    drawn = settings.sampling_defaults
+    drawn = {one.name: one.neutral for one in FILTERS if one.served} | settings.sampling_defaults
     drawn |= {name: value for name in drawn if (value := getattr(request, name)) is not None}
+    drawn |= {one.name: None for one in FILTERS if one.served and one.is_count and (drawn[one.name] or 0) <= 0}
     try:
         return SamplingParams(
-            temperature=float(drawn["temperature"]),
-            top_k=drawn["top_k"] if (drawn["top_k"] or 0) > 0 else None,
-            top_p=float(drawn["top_p"]),
-            min_p=float(drawn["min_p"]),
+            **drawn,
             seed=None if request.seed is None else request.seed % SEEDS,
             frequency_penalty=float(request.frequency_penalty or 0.0),
             presence_penalty=float(request.presence_penalty or 0.0),
-            repetition_penalty=float(drawn["repetition_penalty"]),
             logit_bias=bias,
         )
     except OptionsError as error:

@@ -8,9 +8,10 @@ from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import pydantic
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, create_model
 
 from structgen.core.json_schema.prompt_forms import FormOption
+from structgen.generation.filters.table import FILTERS, Filter
 
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]
@@ -100,14 +101,22 @@ class StructgenExtension(RequestPart):
     trace: bool = False
 
 
-class CommonFields(RequestPart):
+def _filter_field(one: Filter) -> Any:
+    """The type of a filter's field; a count may be 0 or -1, as in vLLM: then it keeps all."""
+    if one.is_count:
+        return Annotated[int, Field(ge=-1)] | None
+    return Annotated[float, Field(gt=0 if one.above else None, ge=None if one.above else 0, le=one.high)] | None
+
+
+_FIELDS: dict[str, Any] = {one.name: (_filter_field(one), None) for one in FILTERS if one.served}
+_Filters: Any = create_model("_Filters", __base__=RequestPart, **_FIELDS)
+
+
+class CommonFields(_Filters):
     """How tokens are drawn, and what all endpoints take besides."""
 
     model: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=-1)] | None = None
-    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None

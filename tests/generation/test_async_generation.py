@@ -17,6 +17,7 @@ import pytest
 import structgen
 from structgen import GenerationResult, Generator
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, RefusedValueError, SchemaError
+from structgen.generation.async_generation import AsyncWriter
 from structgen.generation.models.padded_rows import PaddedRows
 from structgen.generation.models.tiny import TinyModel
 from structgen.progress import ProgressEvent
@@ -180,7 +181,7 @@ def test_a_cancelled_task_stops_the_work_and_leaves_nothing() -> None:
         return int(model.forwards) - before
 
     assert run(scenario()) == 0
-    assert not gen._coroutines._open and gen._coroutines._scheduler.is_idle
+    assert not AsyncWriter(gen).coroutines._open and AsyncWriter(gen).coroutines._scheduler.is_idle
 
 
 def test_a_task_that_is_cancelled_before_it_began_writes_nothing() -> None:
@@ -197,7 +198,9 @@ def test_a_task_that_is_cancelled_before_it_began_writes_nothing() -> None:
         await until(lambda: not threads())
 
     run(scenario())
-    assert gen._coroutines._scheduler.is_idle and not gen._coroutines._open and model.forwards < 10
+    assert (
+        AsyncWriter(gen).coroutines._scheduler.is_idle and not AsyncWriter(gen).coroutines._open and model.forwards < 10
+    )
 
 
 @pytest.mark.full
@@ -216,7 +219,7 @@ def test_leaving_a_stream_stops_it() -> None:
         await until(lambda: not threads())
 
     run(scenario())
-    assert gen._coroutines._scheduler.is_idle
+    assert AsyncWriter(gen).coroutines._scheduler.is_idle
 
 
 @pytest.mark.full
@@ -281,7 +284,7 @@ def test_a_loop_that_is_closed_with_work_under_way() -> None:
     end = time.monotonic() + 20
     while threads() and time.monotonic() < end:
         time.sleep(0.01)
-    assert not threads() and gen._coroutines._scheduler.is_idle
+    assert not threads() and AsyncWriter(gen).coroutines._scheduler.is_idle
 
 
 def test_what_the_model_raises_is_raised() -> None:

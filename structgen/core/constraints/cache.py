@@ -104,7 +104,7 @@ class CompiledCache:
             self._grammars.recount(COUNTED)
             self._settled += 1
             if self._settled % SEARCHED == 0:
-                self._grammars.forget(lambda grammar: getattr(grammar, "is_outdated", False))
+                self._grammars.forget(lambda grammar: grammar.is_outdated)
 
 
 def _bytes(grammar: Any) -> int:

@@ -52,14 +52,13 @@ def batch_advance_and_fill(
     taken = [True] * len(found)
 
     def part(first: int, last: int) -> None:
-        groups: dict[type, list[int]] = {}
+        groups: dict[type[Any], list[int]] = {}
         for place in places[first:last]:
             groups.setdefault(type(matchers[place]), []).append(place)
         for kind, rows in groups.items():
             members: list[Any] = [matchers[row] for row in rows]
             tokens = [found[row] for row in rows]
-            step_all = getattr(kind, "advance_and_fill_all", _one_by_one)  # engines may have it beyond the protocol
-            steps = step_all(members, tokens, bitmask, rows)
+            steps = kind.advance_and_fill_all(members, tokens, bitmask, rows)
             for row, step in zip(rows, steps, strict=True):
                 taken[row] = step
 
@@ -100,13 +99,6 @@ def _sizes(matchers: Sequence[Matcher | None]) -> set[int]:
     """The sizes of the matchers' vocabularies."""
     grammars = {id(grammar): grammar for grammar in [m.grammar for m in matchers if m is not None]}
     return {grammar.vocabulary.size for grammar in grammars.values()}
-
-
-def _one_by_one(
-    matchers: Sequence[Matcher], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
-) -> list[bool]:
-    steps = zip(matchers, token_ids, rows, strict=True)
-    return [matcher.advance_and_fill(token_id, bitmask, row) for matcher, token_id, row in steps]
 
 
 def _checked_tokens(matchers: Sequence[Matcher | None], token_ids: Any) -> list[int]:

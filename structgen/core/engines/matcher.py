@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -72,6 +72,14 @@ class BaseMatcher(ABC, Generic[GrammarT]):
             return False
         self.fill_next_token_bitmask(bitmask, index)
         return True
+
+    @classmethod
+    def advance_and_fill_all(
+        cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> list[bool]:
+        """See `Matcher.advance_and_fill_all`; here, one after the other."""
+        steps = zip(matchers, token_ids, rows, strict=True)
+        return [matcher.advance_and_fill(token_id, bitmask, row) for matcher, token_id, row in steps]
 
     def _row_address(self, bitmask: npt.NDArray[np.int32], index: int) -> int:
         """The address of a row, after a look at the bitmask (if it is not the one that was looked at last)."""

@@ -11,8 +11,8 @@ itself, is in the language; a matcher stands behind a viable text, always.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +91,19 @@ class Matcher(Protocol):
 
         Raises:
             TokenError, BitmaskError: as of the two; then nothing changes.
+        """
+        ...
+
+    @classmethod
+    def advance_and_fill_all(
+        cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> list[bool]:
+        """`advance_and_fill` of many matchers of this class, each with its token and its row: whether each took it.
+
+        Args:
+            matchers: each once.
+            token_ids, rows: of each; tokens of its vocabulary, rows of ``bitmask``.
+            bitmask: see `fill_next_token_bitmask`.
         """
         ...
 
@@ -219,6 +232,11 @@ class Grammar(Protocol):
     @property
     def memory_bytes(self) -> int:
         """Bytes of its own arrays, as far as they are used; what it shares with other grammars is not counted."""
+        ...
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether what it shares is shared with old grammars only, and large: caches then forget it."""
         ...
 
     @property

@@ -22,6 +22,7 @@ class SharedMachine(Generic[M]):
     """A grammar with a machine, which comes with ``_begin`` and once the grammar is unpickled."""
 
     _machine: M
+    is_outdated = False  # what grammars share is the machine, which is no part of them
 
     def machine(self) -> M:
         """The machine that new matchers share; a fresh one once what it holds has outgrown its bound."""

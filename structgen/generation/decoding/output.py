@@ -290,7 +290,7 @@ class Output:
         self.take(int(allowed[position]), float(log_probs[position]), [logits_row], 0)
 
     def _distribution(self, logits_row: Any) -> tuple[Ids, LogProbs, float | None]:
-        """The allowed tokens, their log-probabilities, and what ``top_n_sigma`` needs."""
+        """The allowed tokens, their log-probabilities, and the deviation that filters may need."""
         row = to_numpy(logits_row)[: self._vocabulary.size]
         if self._history is not None and (adjustments := self._history.adjustments()) is not None:
             row = row.copy()

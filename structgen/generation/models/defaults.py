@@ -10,6 +10,7 @@ from typing import Any
 
 from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.errors import ModelError
+from structgen.generation.models.capabilities import capabilities_of
 
 SMALL = 1_000_000_000  # parameters
 SMALL_FORM: SchemaForm = "skeleton"
@@ -56,12 +57,13 @@ UNKNOWN_MODEL = ModelDefaults()
 
 
 def defaults_of(model: Any) -> ModelDefaults:
-    """The defaults of a ``LanguageModel``, by what it tells of itself: ``parameter_count``, and
+    """The defaults of a ``LanguageModel``, by what it says of itself: ``parameter_count``, and
     ``sampling_settings``, those of ``SAMPLING`` that it was published with."""
-    count = getattr(model, "parameter_count", None)
+    can = capabilities_of(model)
+    count = can.parameter_count
     is_small = isinstance(count, int) and 0 < count < SMALL
     given: dict[str, Any] = {"temperature": SMALL_TEMPERATURE, "max_tokens": SMALL_MAX_TOKENS} if is_small else {}
-    given |= _checked(getattr(model, "sampling_settings", None) or {})
+    given |= _checked(can.sampling_settings or {})
     return ModelDefaults(SMALL_FORM if is_small else "schema", **given)
 
 

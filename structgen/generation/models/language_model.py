@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
-from structgen.errors import ModelError
-
 Logits: TypeAlias = Any
 """A torch tensor or numpy array of floats; its last axis is the vocabulary (padded width)."""
 
@@ -33,7 +31,7 @@ class Cache(Protocol):
 
 
 class LanguageModel(Protocol):
-    """A causal language model over a fixed vocabulary."""
+    """A causal language model over a fixed vocabulary. What it can do besides it says in ``ModelCapabilities``."""
 
     @property
     def vocab_size(self) -> int:
@@ -98,33 +96,3 @@ class VisibleLanguageModel(TreeLanguageModel, Protocol):
         token sees; ``positions``, int64 [rows, n], its place in its own text.
         """
         ...
-
-
-def reads_visible(model: Any) -> bool:
-    """Whether a model is a ``VisibleLanguageModel`` that can be told what each token sees."""
-    return hasattr(model, "forward_visible") and bool(model.full_attention)
-
-
-def reads_asynchronously(model: Any) -> bool:
-    """Whether calls of a model return before it has read (``TransformersModel.asynchronous``): logits are waited for
-    when they are looked at, and the processor is free till then."""
-    return bool(getattr(model, "asynchronous", False))
-
-
-def prepare_for_trees(model: Any) -> None:
-    """Let a model make forwards of a few tokens cheap, where it can (``TransformersModel.prepare_for_trees``)."""
-    if hasattr(model, "prepare_for_trees"):
-        model.prepare_for_trees()
-
-
-def check_reads_trees(model: Any) -> None:
-    """Raise where a model is no ``TreeLanguageModel``, or says ``why_no_trees``.
-
-    Raises:
-        ModelError: it lacks ``forward_tree``, or what it says.
-    """
-    reason = getattr(model, "why_no_trees", None)
-    if reason is not None:
-        raise ModelError(reason)
-    if not hasattr(model, "forward_tree"):
-        raise ModelError(f"Drafts need a model with forward_tree, which {type(model).__name__} lacks; pass draft=None.")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from structgen.generation.models.language_model import LanguageModel, reads_asynchronously, reads_visible
+from structgen.generation.models.capabilities import capabilities_of
+from structgen.generation.models.language_model import LanguageModel
 from structgen.generation.models.model_runner import Part, Reading
 
 
@@ -49,7 +50,7 @@ class PaddedRows:
     max_rows = None
 
     def __init__(self, model: LanguageModel) -> None:
-        self._model: Any = model
+        self._model, self._can = model, capabilities_of(model)
         self._groups: dict[int, _Group] = {}
         self._left: dict[int, int] = {}  # tokens that rows were opened for and that are not read
         self._next = 0
@@ -113,23 +114,23 @@ class PaddedRows:
                 self._left[part.row] -= len(part.tokens)
                 if self._left[part.row] <= 0:
                     del self._left[part.row]
-                elif reads_asynchronously(self._model):
+                elif self._can.asynchronous:
                     float(calls[-1].reshape(-1)[0])
 
     def _append(self, group: _Group, parts: Sequence[Part]) -> tuple[Any, list[int]]:
         """One call for a group: logits [rows, n, V], and how many tokens of each part were read."""
         group.settle()
         tokens, counts = [part.tokens for part in parts], [len(part.tokens) for part in parts]
-        if parts[0].row in self._left and hasattr(self._model, "forward_last"):  # the next piece of a text
-            return self._model.forward_last(tokens, group.cache)[:, None], counts
-        if all(part.parents is None for part in parts) and (
-            min(counts) == max(counts) or not reads_visible(self._model)
-        ):
+        if parts[0].row in self._left and self._can.forward_last is not None:  # the next piece of a text
+            return self._can.forward_last(tokens, group.cache)[:, None], counts
+        alike = min(counts) == max(counts) or self._can.forward_visible is None
+        if alike and all(part.parents is None for part in parts):
             least = min(counts)
             return self._model.forward([row[:least] for row in tokens], group.cache), [least] * len(parts)
         parents = [part.parents or range(-1, len(part.tokens) - 1) for part in parts]
         group.appended = counts
-        return self._model.forward_tree(tokens, parents, group.cache), counts
+        assert self._can.forward_tree is not None  # drafts are refused before, see check_reads_trees
+        return self._can.forward_tree(tokens, parents, group.cache), counts
 
     def keep(self, row: int, kept: Sequence[int]) -> None:
         """See ``RaggedReader.keep``."""

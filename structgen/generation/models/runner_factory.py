@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from structgen.errors import ModelError
-from structgen.generation.models.language_model import reads_asynchronously
+from structgen.generation.models.capabilities import capabilities_of
 from structgen.generation.models.model_runner import RaggedReader
 from structgen.generation.models.packed_model import PackedModel, why_not_packed
 from structgen.generation.models.packed_one_by_one import PackedOneByOne
@@ -35,15 +35,15 @@ def ragged_reader(model: Any, prefix_bytes: int = PREFIX_BYTES, *, deterministic
 
 
 def _reader(model: Any, prefix_bytes: int, deterministic: bool) -> RaggedReader:
-    if hasattr(model, "ragged_reader") and (not deterministic or hasattr(model, "deterministic")):
-        if deterministic and not model.deterministic:
+    can = capabilities_of(model)
+    if can.ragged_reader is not None and not (deterministic and can.deterministic is None):
+        if deterministic and not can.deterministic:
             raise ModelError(
                 "This model was loaded to read many rows in one call. Load it so that it reads one token a call: "
                 "load_gguf(path, deterministic=True), or Generator(path, deterministic=True)."
             )
-        own: RaggedReader = model.ragged_reader()
-        return own
-    is_packed = isinstance(model, TransformersModel) and not reads_asynchronously(model) and not why_not_packed(model)
+        return can.ragged_reader()
+    is_packed = isinstance(model, TransformersModel) and not can.asynchronous and not why_not_packed(model)
     if is_packed:
         return (PackedOneByOne if deterministic else PackedModel)(model, prefix_bytes)
     if deterministic:

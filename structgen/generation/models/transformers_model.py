@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from structgen.errors import ModelError
+from structgen.generation.models.capabilities import ModelCapabilities
 from structgen.generation.models.defaults import SAMPLING, sampling_settings
 from structgen.generation.models.threads import threads_in_use
 from structgen.generation.models.transformers_cache import TransformersCache
@@ -37,9 +38,20 @@ class TransformersModel:
         self.context_length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
     @property
-    def asynchronous(self) -> bool:
-        """Whether the model is on an accelerator, whose calls return before they are done."""
-        return str(self.model.device.type) in ("cuda", "xpu", "mps")
+    def capabilities(self) -> ModelCapabilities:
+        """What it can do; calls return before they are done where the model is on an accelerator."""
+        return ModelCapabilities(
+            forward_last=self.forward_last,
+            forward_tree=self.forward_tree,
+            forward_visible=self.forward_visible if self.full_attention else None,
+            asynchronous=str(self.model.device.type) in ("cuda", "xpu", "mps"),
+            prepare_for_trees=self.prepare_for_trees,
+            reads_by=self._copies,
+            fingerprint=self.fingerprint,
+            parameter_count=int(self.model.num_parameters()) if hasattr(self.model, "num_parameters") else None,
+            sampling_settings=self._sampling_settings(),
+            eos_token_ids=self.eos_token_ids,
+        )
 
     @property
     def eos_token_ids(self) -> tuple[int, ...]:
@@ -50,13 +62,7 @@ class TransformersModel:
             return ()
         return (eos,) if isinstance(eos, int) else tuple(eos)
 
-    @property
-    def parameter_count(self) -> int:
-        """How many numbers the weights are; those that are shared count once."""
-        return int(self.model.num_parameters()) if hasattr(self.model, "num_parameters") else 0
-
-    @property
-    def sampling_settings(self) -> dict[str, Any]:
+    def _sampling_settings(self) -> dict[str, Any]:
         """How its authors have tokens drawn, as far as its generation settings say so."""
         settings = getattr(self.model, "generation_config", None)
         return sampling_settings({name: getattr(settings, name, None) for name in ("do_sample", *SAMPLING)})
@@ -177,8 +183,7 @@ class TransformersModel:
         pack_linear_layers(self.model)
         self._packed = [layer for layer in self.model.modules() if isinstance(layer, PackedLinear)]
 
-    @property
-    def reads_by(self) -> int:
+    def _copies(self) -> int:
         """How forwards of a few tokens are read: what they cost is another thing where this has changed."""
         return sum(layer.has_copy for layer in self._packed)
 

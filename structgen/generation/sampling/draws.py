@@ -1,18 +1,56 @@
-"""The drawing rule, and draws without replacement: what an output asks for when a token was turned down."""
+"""Temperature and filters over the allowed tokens of one row, the drawing rule, and draws without replacement.
+
+The last are what an output asks for when a token was turned down.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from structgen.generation.sampling.filters import LogProbs, filtered_probs
+from structgen.generation.filters.rows import LogProbs, Row
+from structgen.generation.filters.table import FILTER_NAMED
 from structgen.generation.sampling.params import SamplingParams
 
 Uniform = Callable[[int], float]
 """A float in [0, 1) for each attempt, from 0 on."""
 FirstDraw = Callable[[LogProbs, np.random.Generator], int]
 """Draws a position from probabilities [n], distributed as they say."""
+
+
+def filtered_probs(log_probs: LogProbs, params: SamplingParams, sigma: float | None = None) -> LogProbs:
+    """Probabilities after ``params.steps``; they sum to 1, in the same positions.
+
+    Args:
+        log_probs: of the allowed tokens at temperature 1, float64 [n].
+        params: temperature must be greater than 0.
+        sigma: the ``deviation`` of the whole row of logits, for filters that need it.
+    """
+    scores = np.array(log_probs, dtype=np.float64)
+    for step in params.steps:
+        if step == "temperature":
+            scores /= params.temperature
+        else:
+            kept = FILTER_NAMED[step].keeps(Row(scores, log_probs, sigma), getattr(params, step))
+            scores[~kept] = -np.inf
+    return Row(scores, log_probs, sigma).probs
+
+
+def deviation(logits_row: npt.NDArray[np.floating[Any]], params: SamplingParams) -> float | None:
+    """The standard deviation of a row's finite logits, not masked (few allowed ones say little); None if no filter of
+    ``params`` needs it."""
+    if not needs_deviation(params.steps):
+        return None
+    finite = logits_row[np.isfinite(logits_row)]
+    return float(finite.std(dtype=np.float64)) if finite.size else 0.0
+
+
+def needs_deviation(steps: Sequence[str]) -> bool:
+    """Whether one of the steps reads the deviation of the whole row."""
+    return any(FILTER_NAMED[step].needs_deviation for step in steps if step != "temperature")
 
 
 def draw(

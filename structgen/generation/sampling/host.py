@@ -27,8 +27,8 @@ from structgen.core.kernels.sampling.layout import (
     F_TOTAL,
     FOUND,
 )
-from structgen.generation.sampling.draws import pick
-from structgen.generation.sampling.filters import LogProbs, deviation, filtered_probs
+from structgen.generation.filters.rows import LogProbs
+from structgen.generation.sampling.draws import deviation, filtered_probs, needs_deviation, pick
 from structgen.generation.sampling.params import SamplingParams, keeps_a_prefix
 from structgen.generation.sampling.sampler import Bitmask, Choices, DrawRequest
 from structgen.generation.sampling.uniforms import uniform, uniforms
@@ -176,7 +176,7 @@ def _all(
     order = np.argsort(ids)
     ids, logits = ids[order], logits[order]
     sigma = None
-    if params.top_n_sigma is not None:
+    if needs_deviation(params.steps):
         sigma = deviation(drawn.source.row(int(drawn.places[number]))[: drawn.columns], params)
     return ids, filtered_probs(logits - drawn.found[number, F_TOTAL], params, sigma), logits
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.errors import GenerationError
-from structgen.generation.sampling.filters import LogProbs
+from structgen.generation.filters.rows import LogProbs
 
 Ids = npt.NDArray[np.int64]
 

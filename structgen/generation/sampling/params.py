@@ -11,37 +11,26 @@ from typing import Any
 import numpy as np
 
 from structgen.errors import OptionsError
+from structgen.generation.filters.table import FILTER_NAMED, FILTERS, FilterParams
 from structgen.options import check_count
 
-ORDER = (
-    "temperature", "top_n_sigma", "top_h", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff",
-)  # fmt: skip
+ORDER = ("temperature", *FILTER_NAMED)
 """Temperature and filters in the order of transformers, each over what those before have left, renormalised."""
-PREFIX_FILTERS = ("temperature", "top_k", "top_p", "min_p")
+PREFIX_FILTERS = ("temperature", *(one.name for one in FILTERS if one.keeps_a_prefix))
 """Steps that, in this order, keep the likeliest tokens up to a place: what kernels do without a full sort."""
-_NEUTRAL = {
-    "top_n_sigma": None, "top_h": None, "top_k": None, "top_p": 1.0, "min_p": 0.0, "typical_p": 1.0,
-    "epsilon_cutoff": 0.0, "eta_cutoff": 0.0,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingParams:
+class SamplingParams(FilterParams):
     """How a token is drawn: ``logit_bias``, penalties, the constraint's mask, then the steps of ``order``.
 
     The mask comes before the filters, so these never leave a row empty. Attributes with their neutral defaults:
 
     Attributes:
         temperature: logits are divided by it; 0 (default) is greedy (the lowest id wins a tie), whatever the filters.
-        top_k: keep the k likeliest allowed tokens (of equals, the lowest ids); None keeps all.
-        top_p: keep the likeliest up to this share of the probability, at least one (Holtzman et al. 2020).
+        top_k, top_p, min_p and the other filters: see ``FilterOptions``.
         seed: of the random numbers; None takes fresh entropy. A token's number depends on the seed and its place in
             the output only.
-        min_p: keep p >= min_p · max p (Nguyen et al. 2024).
-        typical_p: keep tokens whose surprisal is nearest the entropy, up to this share (Meister et al. 2023).
-        epsilon_cutoff: keep p >= epsilon. eta_cutoff: keep p >= min(eta, √eta · exp(-entropy)) (Hewitt et al. 2022).
-        top_n_sigma: keep logits >= max - n · σ, σ over the whole row of logits (Tang et al. 2024).
-        top_h: keep the longest prefix of the likeliest whose entropy is at most this share of all (Potraghloo 2025).
         repetition_penalty: logits of tokens of prompt and output are divided by it where positive, else multiplied
             (Keskar et al. 2019). presence_penalty, frequency_penalty: taken off the logits of the output's tokens,
             once, and for each occurrence. Forced tokens do not count: punishing quotes and braces makes odd spellings.
@@ -52,16 +41,6 @@ class SamplingParams:
         OptionsError: a value out of range.
     """
 
-    temperature: float = 0.0
-    top_k: int | None = None
-    top_p: float = 1.0
-    seed: int | None = None
-    min_p: float = 0.0
-    typical_p: float = 1.0
-    epsilon_cutoff: float = 0.0
-    eta_cutoff: float = 0.0
-    top_n_sigma: float | None = None
-    top_h: float | None = None
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
@@ -70,13 +49,13 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         _check("temperature", self.temperature, 0, math.inf)
-        check_count("top_k", self.top_k, optional=True)
         check_count("seed", self.seed, 0, optional=True)
-        for name in ("top_p", "typical_p", "top_h", "top_n_sigma"):
-            if getattr(self, name) is not None:
-                _check(name, getattr(self, name), 0, 1 if name != "top_n_sigma" else math.inf, above=True)
-        for name in ("min_p", "epsilon_cutoff", "eta_cutoff"):
-            _check(name, getattr(self, name), 0, 1)
+        for one in FILTERS:
+            value = getattr(self, one.name)
+            if one.is_count:
+                check_count(one.name, value, optional=True)
+            elif value is not None or one.neutral is not None:
+                _check(one.name, value, 0, one.high, above=one.above)
         _check("repetition_penalty", self.repetition_penalty, 0, math.inf, above=True)
         _check("presence_penalty", self.presence_penalty, -math.inf, math.inf)
         _check("frequency_penalty", self.frequency_penalty, -math.inf, math.inf)
@@ -107,7 +86,7 @@ class SamplingParams:
                 option="order",
                 value=self.order,
             )
-        used = ["temperature", *(name for name, neutral in _NEUTRAL.items() if getattr(self, name) != neutral)]
+        used = ["temperature", *(one.name for one in FILTERS if getattr(self, one.name) != one.neutral)]
         missing = [name for name in used if name not in order]
         if missing:
             raise OptionsError(
@@ -122,7 +101,9 @@ class SamplingParams:
 def _steps(params: SamplingParams) -> tuple[str, ...]:
     if params.temperature == 0:
         return ()
-    return tuple(name for name in params.order if name == "temperature" or getattr(params, name) != _NEUTRAL[name])
+    return tuple(
+        name for name in params.order if name == "temperature" or getattr(params, name) != FILTER_NAMED[name].neutral
+    )
 
 
 def keeps_a_prefix(params: SamplingParams) -> bool:

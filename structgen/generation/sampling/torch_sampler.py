@@ -16,10 +16,12 @@ from torch import Tensor
 
 from structgen.core.engines.apply.apply import unpacked
 from structgen.errors import BitmaskError
+from structgen.generation.filters.table import FILTER_NAMED
+from structgen.generation.filters.tensor_rows import TensorRows, deviation, pick
 from structgen.generation.sampling.device_batch import Batch, choices, transfer
 from structgen.generation.sampling.device_masks import TABLE_BYTES, MaskTable, SentMasks, send_once
+from structgen.generation.sampling.draws import needs_deviation
 from structgen.generation.sampling.sampler import Bitmask, Choices, DrawRequest
-from structgen.generation.sampling.torch_filters import deviation, filtered_weights, pick
 
 # Elements of one temporary tensor: rows are drawn in parts where a batch has more.
 _MOST_ELEMENTS = 1 << 26
@@ -106,9 +108,8 @@ class TorchSampler:
             adjust(taken := taken.to(_adjusted_dtype(taken)), *sent[4 + len(named) :])
         all_of_it = taken.to(self._float)
         masked = all_of_it.masked_fill(~unpacked(masks.rows.index_select(0, mask_rows), logits.shape[1]), -torch.inf)
-        if "top_n_sigma" in steps:
-            values["sigma"] = deviation(all_of_it)
-        return places, _draw(masked, all_of_it if kept else None, steps, values, uniforms)
+        sigma = deviation(all_of_it) if needs_deviation(steps) else None
+        return places, _draw(masked, all_of_it if kept else None, steps, values, sigma, uniforms)
 
 
 def check_logits(logits: Any, device: torch.device) -> None:
@@ -142,9 +143,22 @@ def _groups(batch: Batch, most: int) -> Iterator[tuple[tuple[str, ...], npt.NDAr
             yield steps, rows[start : start + most]
 
 
+def _filtered(log_probs: Tensor, steps: tuple[str, ...], values: dict[str, Tensor], sigma: Tensor | None) -> Tensor:
+    """``draws.filtered_probs`` of rows of the same steps, floating [n, C], whose parameters are columns [n, 1]."""
+    scores = log_probs
+    for step in steps:
+        if step == "temperature":
+            scores = scores / values["temperature"]
+        else:
+            kept = FILTER_NAMED[step].keeps_rows(TensorRows(scores, log_probs, sigma), values[step])
+            scores = scores.masked_fill(~kept, -torch.inf)
+    return torch.softmax(scores, 1)
+
+
 def _draw(
-    masked: Tensor, all_of_it: Tensor | None, steps: tuple[str, ...], values: dict[str, Tensor], uniforms: Tensor
-) -> Tensor:
+    masked: Tensor, all_of_it: Tensor | None, steps: tuple[str, ...], values: dict[str, Tensor], sigma: Tensor | None,
+    uniforms: Tensor,
+) -> Tensor:  # fmt: skip
     """Token ids, log-probabilities and what was kept, floating [n, 3], of rows of adjusted logits."""
     highest = masked.amax(1, keepdim=True)
     usable = torch.isfinite(highest)[:, 0]
@@ -152,7 +166,7 @@ def _draw(
     log_mass = below.exp().sum(1, keepdim=True).log()
     log_probs = below - log_mass
     if steps:
-        token = pick(filtered_weights(log_probs, steps, values), uniforms)
+        token = pick(_filtered(log_probs, steps, values, sigma), uniforms)
     else:  # not argmax: which of equals it gives is not the same on all devices
         ids = torch.arange(masked.shape[1], device=masked.device)
         token = torch.where(masked == highest, ids, masked.shape[1]).amin(1)

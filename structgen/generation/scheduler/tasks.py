@@ -4,12 +4,12 @@ What is to be done for a row between two calls of the model (take a token, see w
 a ``Task``. The tasks of a step run one after the other in one thread, the *lane*, and the loop waits for them, so all
 is as if it did them itself. A task that takes longer than ``patience`` is *late*: the loop goes on without it, and what
 stands behind it moves to a new lane. Rows that were late lately have threads of their own, and nobody waits for them.
-Kernels release the GIL; a task that holds it slows the others down, but does not stop them (``_SHARE``).
+Kernels release the GIL. A task that holds it slows the loop down, but does not stop it: how much says the interpreter's
+switch interval, which belongs to whoever owns the process (the server lowers its own).
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import deque
@@ -20,9 +20,6 @@ from structgen.generation.decoding.output import Output
 
 PROBATION = 16  # tasks in time, at most, after which a row that was late is waited for again
 SLOW_THREADS = 4
-# Seconds after which a thread that wants the GIL gets it, while a late task may hold it: calls of the model release it
-# some thousand times, and would wait that long each time.
-_SHARE = 1e-4
 
 
 class Task:
@@ -112,7 +109,6 @@ class TaskThreads:
         self._slow_threads = 0
         self._unfinished: list[Task] = []
         self._changed = threading.Event()
-        self._interval: float | None = None
 
     def run(self, tasks: Sequence[Task]) -> None:
         """Do these and wait for them, but for none longer than ``patience``: those are not done when this returns."""
@@ -142,9 +138,6 @@ class TaskThreads:
         """Look which late tasks are done."""
         self._changed.clear()
         self._unfinished = [task for task in self._unfinished if not task.is_done]
-        if not self._unfinished and self._interval is not None:
-            sys.setswitchinterval(self._interval)
-            self._interval = None
 
     def wait(self, seconds: float) -> None:
         """Until a late task is done, at most so long."""
@@ -169,9 +162,6 @@ class TaskThreads:
 
     def _late(self, task: Task) -> None:
         self._unfinished.append(task)
-        if self._interval is None and sys.getswitchinterval() > _SHARE:
-            self._interval = sys.getswitchinterval()
-            sys.setswitchinterval(_SHARE)
 
     def _work(self, tasks: SimpleQueue[Task | None]) -> None:
         while (task := tasks.get()) is not None:

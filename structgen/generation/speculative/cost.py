@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from structgen.generation.models.capabilities import capabilities_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -108,12 +110,12 @@ TYPICAL = CostCurve((1, 4, 8, 16, 32, 48), (1.0, 1.3, 1.5, 1.8, 2.5, 3.2))
 def cost_of(model: Any) -> LearnedCost:
     """A cost to be learned from the steps of a model, anew where it says that it reads in another way now
     (``reads_by``)."""
-    return LearnedCost(prior_of(model), lambda: getattr(model, "reads_by", None))
+    return LearnedCost(prior_of(model), capabilities_of(model).reads_by)
 
 
 def prior_of(model: Any) -> CostCurve:
     """What is expected of a model before it has read: what it says itself (``step_costs``), else ``TYPICAL``."""
-    costs: Sequence[tuple[int, float]] | None = getattr(model, "step_costs", None)
+    costs = capabilities_of(model).step_costs
     if costs is None:
         return TYPICAL
     return CostCurve(tuple(tokens for tokens, _ in costs), tuple(time for _, time in costs))

@@ -10,7 +10,7 @@ from typing import Any
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, OptionsError
-from structgen.generation.models.language_model import check_reads_trees, prepare_for_trees
+from structgen.generation.models.capabilities import check_reads_trees, prepare_for_trees
 from structgen.generation.speculative.copying import CopyDrafter
 from structgen.generation.speculative.cost import Cost, cost_of
 from structgen.generation.speculative.datastore import Datastore, RetrievalDrafter, fingerprint

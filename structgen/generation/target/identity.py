@@ -12,6 +12,8 @@ from typing import Any, get_args, get_origin
 
 import numpy as np
 
+from structgen.generation.models.capabilities import capabilities_of
+
 _THIS_PROCESS = "\0this process: "  # no text of a value has it: repr escapes it
 _PLAIN = (str, bytes, int, float, bool, type(None))
 
@@ -23,8 +25,8 @@ def is_lasting(name: str) -> bool:
 
 def model_id(model: Any) -> str:
     """A digest of what a model says that it is (``fingerprint``); else the object's identity."""
-    made = getattr(model, "fingerprint", None)
-    return _identity(model) if made is None else str(made())
+    fingerprint = capabilities_of(model).fingerprint
+    return _identity(model) if fingerprint is None else str(fingerprint())
 
 
 def value_id(value: Any) -> str:

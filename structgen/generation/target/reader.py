@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.errors import GenerationError
-from structgen.generation.models.language_model import prepare_for_trees, reads_visible
+from structgen.generation.models.capabilities import capabilities_of, prepare_for_trees
 from structgen.generation.models.model_runner import Part, RaggedReader
 from structgen.generation.sampling import to_numpy
 
@@ -57,9 +57,10 @@ def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int) -> Reade
             f"The prompt has {len(prompt_ids)} tokens and texts have up to {max_tokens}, but the model reads {limit}; "
             "shorten the prompt or lower max_tokens."
         )
-    if reads_visible(model):
+    can = capabilities_of(model)
+    if can.forward_visible is not None:
         return TreeReader(model, prompt_ids)
-    own: RaggedReader | None = model.ragged_reader() if hasattr(model, "ragged_reader") else None
+    own = None if can.ragged_reader is None else can.ragged_reader()
     if own is not None and own.reads_apart and own.shares_prefixes:
         return BranchReader(own, prompt_ids)
     return RowReader(model, prompt_ids)

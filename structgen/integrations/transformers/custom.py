@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from structgen.core.engines.protocols import Grammar
 from structgen.errors import GenerationError, OptionsError
 from structgen.generation.decoding.output import Output
+from structgen.generation.filters.table import FILTERS
 from structgen.generation.generator import Generator
-from structgen.generation.models.language_model import reads_asynchronously
 from structgen.generation.models.transformers_model import TransformersModel
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.inline import write
@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 # What `generate` makes of its sampling parameters: (our name, the attribute that holds the value).
 WARPERS = {
     "TemperatureLogitsWarper": ("temperature", "temperature"),
-    "TopHLogitsWarper": ("top_h", "top_h"),
-    "TopKLogitsWarper": ("top_k", "top_k"),
-    "TopPLogitsWarper": ("top_p", "top_p"),
-    "MinPLogitsWarper": ("min_p", "min_p"),
-    "TypicalLogitsWarper": ("typical_p", "mass"),
-    "EpsilonLogitsWarper": ("epsilon_cutoff", "epsilon"),
-    "EtaLogitsWarper": ("eta_cutoff", "epsilon"),
+    **{one.warper[0]: (one.name, one.warper[1]) for one in FILTERS if one.warper is not None},
 }
 OWN_CRITERIA = ("MaxLengthCriteria", "EosTokenCriteria")  # what the budget and the constraint do here
 OUTPUTS = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
@@ -96,7 +90,7 @@ class _Generate:
         requests = [Request(prompt, output, speculator) for prompt, output in zip(prompts, outputs, strict=True)]
         watch = _Watch(input_ids, outputs, stopping_criteria, streamer or self._streamer)
         try:
-            for events in write(generator.reader, requests, overlapped=reads_asynchronously(generator.model)):
+            for events in write(generator.reader, requests, overlapped=generator.capabilities.asynchronous):
                 watch.see(events)
         finally:
             generator.reader.forget_prefixes()  # the weights may be others by the next call

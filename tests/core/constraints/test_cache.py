@@ -105,6 +105,7 @@ def test_what_may_change_is_not_kept(tmp_path: Path) -> None:
 def test_the_cache_is_bounded() -> None:
     class Compiled:
         memory_bytes = 10
+        is_outdated = False
 
     cache = CompiledCache(max_bytes=5 * LEAST_BYTES)
     kept = [cache.get(number, Compiled) for number in range(20)]
@@ -115,6 +116,7 @@ def test_the_cache_is_bounded() -> None:
 def test_what_several_threads_ask_for_is_built_once() -> None:
     class Compiled:
         memory_bytes = 10
+        is_outdated = False
 
     cache, built, found, ready = CompiledCache(), list[Compiled](), list[Any](), threading.Barrier(4)
 

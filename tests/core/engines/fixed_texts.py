@@ -22,6 +22,7 @@ class FixedTexts:
     texts: tuple[bytes, ...]
     vocabulary: Vocabulary
     completions_are_shortest = True
+    is_outdated = False
 
     @property
     def memory_bytes(self) -> int:

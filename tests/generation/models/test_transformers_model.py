@@ -10,7 +10,6 @@ import pytest
 
 from structgen.errors import ModelError
 from structgen.generation.models.defaults import ModelDefaults, defaults_of
-from structgen.generation.models.language_model import reads_visible
 from structgen.generation.models.transformers_model import TransformersModel
 from structgen.generation.models.trees import tree_attention
 
@@ -55,7 +54,8 @@ def test_sizes(model: TransformersModel) -> None:
 
 def test_what_it_tells_of_itself(model: TransformersModel) -> None:
     own, count = model.model.generation_config, sum(weights.numel() for weights in set(model.model.parameters()))
-    assert model.parameter_count == count and defaults_of(model) == ModelDefaults("skeleton", 0.2, max_tokens=256)
+    assert model.capabilities.parameter_count == count
+    assert defaults_of(model) == ModelDefaults("skeleton", 0.2, max_tokens=256)
     before = {name: getattr(own, name) for name in ("do_sample", "temperature", "top_p", "top_k")}
     try:
         own.do_sample, own.temperature, own.top_p, own.top_k = True, 0.6, 0.95, 20
@@ -153,7 +153,7 @@ def test_sliding_windows_take_no_trees() -> None:
         num_key_value_heads=2, sliding_window=8,
     )  # fmt: skip
     sliding = TransformersModel(transformers.MistralForCausalLM(config))
-    assert not reads_visible(sliding)
+    assert sliding.capabilities.forward_visible is None
     _, cache = sliding.prefill([[5, 6]])
     assert sliding.forward_tree([[7, 8]], [[-1, 0]], cache).shape == (1, 2, 50)  # a chain needs no mask
     with pytest.raises(ModelError, match="full attention"):
@@ -164,7 +164,7 @@ def test_an_attention_without_masks_is_named(model: TransformersModel, monkeypat
     monkeypatch.setattr(TransformersModel, "_attention", "flash_attention_2")
     other = TransformersModel(model.model)
     _, cache = model.prefill([[5, 6]])
-    assert not reads_visible(other)
+    assert other.capabilities.forward_visible is None
     with pytest.raises(ModelError, match="flash_attention_2"):
         other.forward_tree([[7, 8]], [[-1, -1]], cache)
 

@@ -57,6 +57,7 @@ class FakeGrammar:
     completion: Callable[[bytes], bytes | None]
     memory_bytes: int = 0
     completions_are_shortest: bool = False
+    is_outdated: bool = False
 
     @cached_property
     def _matcher(self) -> PrefixMatcher:

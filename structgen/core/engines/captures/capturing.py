@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
@@ -58,8 +58,8 @@ class CapturingGrammar(Generic[GrammarT]):
 
     @property
     def is_outdated(self) -> bool:
-        """See `CompiledCache`."""
-        return bool(getattr(self.grammar, "is_outdated", False))
+        """See `Grammar.is_outdated`."""
+        return self.grammar.is_outdated
 
     @property
     def memory_bytes(self) -> int:
@@ -122,6 +122,14 @@ class CapturingMatcher:
             return False
         self._text = self._text, self._grammar.vocabulary.tokens[token_id]
         return True
+
+    @classmethod
+    def advance_and_fill_all(
+        cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> list[bool]:
+        """See `Matcher.advance_and_fill_all`."""
+        steps = zip(matchers, token_ids, rows, strict=True)
+        return [matcher.advance_and_fill(token_id, bitmask, row) for matcher, token_id, row in steps]
 
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""

@@ -162,7 +162,7 @@ class JsonGrammar:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether what it shares is shared with old grammars only, and large: see `CompiledCache`."""
+        """See `Grammar.is_outdated`."""
         return self.rows.is_outdated
 
     def parse(self, text: str) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.errors import ModelError
+from structgen.generation.models.capabilities import ModelCapabilities
 from structgen.generation.models.llamacpp import binding
 from structgen.generation.models.llamacpp.binding import ModelFile
 from structgen.generation.models.llamacpp.files import open_file
@@ -97,14 +98,9 @@ class LlamaCppModel:
             it only, bit for bit, whatever is read beside it. Prompts take about three times as long, many rows as long
             as one after the other, and there are no drafts. Every row has room for a whole context.
 
-    Attributes:
-        step_costs: what calls for so many tokens cost, in calls for one: what drafts go by until they have learned it.
-
     Raises:
         ModelError: the file is no causal language model, or there is no memory.
     """
-
-    step_costs = STEP_COSTS
 
     def __init__(
         self,
@@ -160,20 +156,24 @@ class LlamaCppModel:
         return wanted, sequences * _paged(wanted), sequences
 
     @property
-    def parameter_count(self) -> int:
-        """How many numbers the weights are."""
-        return self._file.parameter_count
+    def capabilities(self) -> ModelCapabilities:
+        """What it can do."""
+        return ModelCapabilities(
+            forward_tree=self.forward_tree,
+            why_no_trees=NO_DRAFTS if self.deterministic else NO_TREES if self._file.is_recurrent else None,
+            ragged_reader=self.ragged_reader,
+            deterministic=self.deterministic,
+            step_costs=STEP_COSTS,
+            fingerprint=self.fingerprint,
+            parameter_count=self._file.parameter_count,
+            sampling_settings=self._sampling_settings(),
+            eos_token_ids=self.eos_token_ids,
+        )
 
-    @property
-    def sampling_settings(self) -> dict[str, float]:
+    def _sampling_settings(self) -> dict[str, float]:
         """How its authors have tokens drawn, as far as the file says so (``general.sampling.*``)."""
         found = {name: self._file.metadata(f"general.sampling.{key}") for name, key in SAMPLING_KEYS.items()}
         return {name: float(value) for name, value in found.items() if value is not None and NUMBER.fullmatch(value)}
-
-    @property
-    def why_no_trees(self) -> str | None:
-        """Why no drafts can be read; None: they can."""
-        return NO_DRAFTS if self.deterministic else NO_TREES if self._file.is_recurrent else None
 
     def fingerprint(self) -> str:
         """A digest of the file's size and both its ends: the same in every process."""

@@ -79,7 +79,8 @@ def test_no_noise_but_a_log(
 
 
 def test_what_a_file_tells_of_its_model(tmp_path: Path, tiny: Loaded, package: str) -> None:
-    assert 0 < tiny[0].parameter_count < 10**6 and tiny[0].sampling_settings == {}
+    can = tiny[0].capabilities
+    assert 0 < can.parameter_count < 10**6 and can.sampling_settings == {}
     assert defaults_of(tiny[0]) == ModelDefaults("skeleton", 0.2, max_tokens=256)
     settings = {"general.sampling.temp": 0.5, "general.sampling.top_p": 0.75, "general.sampling.top_k": 20}
     write_llama(tmp_path / "drawn.gguf", settings=settings)

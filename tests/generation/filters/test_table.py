@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
 
 from structgen.errors import OptionsError
+from structgen.generation.filters.table import FILTER_NAMED, FILTERS, FilterOptions, FilterParams
 from structgen.generation.sampling import SamplingParams, deviation, filtered_probs
 from structgen.generation.sampling.params import ORDER
 
@@ -34,6 +36,14 @@ def test_filters_are_those_of_transformers(name: str, value: Any, warper: str) -
         expected = torch.softmax(kept(None, torch.from_numpy(logits)[None]), dim=-1)[0].numpy()
         log_probs = logits - np.logaddexp.reduce(logits)
         assert np.allclose(filtered_probs(log_probs, SamplingParams(1.0, **{name: value})), expected, atol=1e-9)
+
+
+def test_the_table_and_the_fields_agree() -> None:
+    """Names and neutral values of the entries are those of the fields that type checkers see."""
+    neutral = {field.name: field.default for field in fields(FilterParams)}
+    assert {one.name: one.neutral for one in FILTERS} == {name: neutral[name] for name in FILTER_NAMED}
+    assert set(neutral) - set(FILTER_NAMED) == {"temperature", "seed"}
+    assert set(FilterOptions.__annotations__) == set(FILTER_NAMED)
 
 
 def test_top_n_sigma() -> None:
