@@ -40,7 +40,7 @@ OWN = {
 
 @pytest.mark.full
 def test_they_end_by_themselves(tmp_path: Path) -> None:
-    programs = {page.replace("/", "_"): "\n".join(code for _, _, code in blocks(page)) for page in PAGES}
+    programs = {page.replace("/", "_"): "\n".join(block.code for block in blocks(page)) for page in PAGES}
     programs |= {name: (ROOT / "examples" / f"{name}.py").read_text() for name in EXAMPLES}
     found = exit_codes(programs | OWN, tmp_path)
     wrong = {name: result for name, result in found.items() if result[0] != (3 if name == "an_exit_code" else 0)}

@@ -172,7 +172,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
     "an expression that looks before the text": (
         constraint(sg.regex("(?<=a)b")),
         sg.EmptyLanguageError,
-        ["'(?<=a)b'", "before and behind"],
+        ["'(?<=a)b'", "before or after"],
     ),
     "quotes of Python in GBNF": (constraint(sg.gbnf("root ::= 'a'")), sg.GrammarError, ["column 10", "double quotes"]),
     "an open text in GBNF": (constraint(sg.gbnf('root ::= "a')), sg.GrammarError, ["column 10", "not closed"]),

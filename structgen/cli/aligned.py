@@ -83,7 +83,7 @@ def _check_plot(path: Path) -> None:
     if not path.parent.is_dir():
         raise BadInput(f"--plot is {path}, but there is no folder {path.parent}.")
     if path.exists() and not (path.is_file() and b"atplotlib" in path.read_bytes()):  # which signs what it writes
-        raise BadInput(f"{path} is not known for a plot, and would be overwritten. Name another --plot, or remove it.")
+        raise BadInput(f"{path} is no known plot, and would be overwritten. Name another --plot, or remove it.")
 
 
 def _print(comparison: Comparison, most: int = 20) -> None:

@@ -40,7 +40,7 @@ def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Const
     if not kind:
         return None, ""
     if value == "-":
-        raise BadInput("Standard input may hold the rows; give the constraint as a file.")
+        raise BadInput("Standard input may hold the prompts; give the constraint as a file.")
     constraint = source.required(checked=True)
     if isinstance(constraint, JsonSchemaConstraint):
         value = constraint.schema
@@ -107,8 +107,8 @@ def _is_written(row: PromptRow, job: BatchJob, file: OutputFile) -> bool:
     key = file.written.get(row.id)
     if key is not None and key != job.key(row):
         raise InputFileError(
-            f"The output has row {row.id!r} already, written from another prompt, constraint or model, or with other "
-            "options; name another file with -o, or remove this one.",
+            f"The output has a line for {row.id!r} already, written from another prompt, constraint or model, or with "
+            "other options; name another file with -o, or remove this one.",
             line=row.line,
         )
     return key is not None

@@ -60,7 +60,7 @@ class ConstraintSource:
             kind = "grammar" if str(value).endswith(GRAMMARS) else "schema"
         options = self.json_options()
         if kind != "schema" and options != JsonOptions():
-            raise BadInput("--exact, --closed, --indent and --json-option speak of JSON, and no schema was given.")
+            raise BadInput("--exact, --closed, --indent and --json-option are about JSON, and no schema was given.")
         return _spec(kind, value, options).constraint if kind else None
 
     def given(self, argument: str | None = None) -> tuple[str, Any]:

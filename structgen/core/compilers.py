@@ -278,8 +278,8 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
         if not dfa.is_empty:  # the vocabulary cannot spell it
             raise
         raise EmptyLanguageError(
-            f"no text matches {pattern!r:.200} as a whole: something in it excludes what stands beside it",
-            hint="Nothing stands before and behind the output that (?<=...), (?=...) or \\b could look at.",
+            f"no text matches {pattern!r:.200} as a whole: two parts of it exclude each other",
+            hint="No text stands before or after the output, so (?<=...), (?=...) and \\b see nothing there.",
         ) from None
 
 

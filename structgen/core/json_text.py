@@ -74,7 +74,7 @@ def unreadable_number(text: str, start: int = 0) -> str | None:
                 _exact_float(found[0])
         except UnreadableNumberError:
             return (
-                f"The output has a number at character {found.start()} whose exponent no number of Python has: "
+                f"The output has a number at character {found.start()} whose exponent is too large for Python: "
                 f"{found[0][:60]}; read .text instead."
             )
         except ValueError:  # no number
@@ -96,7 +96,7 @@ def exact_decimal(text: str) -> Decimal:
         return exact
     mantissa = text.lower().partition("e")[0]
     if mantissa.strip("-.0"):
-        raise UnreadableNumberError(f"no number of Python has the exponent of {text[:60]}")
+        raise UnreadableNumberError(f"Python has no number with the exponent of {text[:60]}")
     return Decimal(mantissa)
 
 

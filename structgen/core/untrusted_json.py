@@ -34,7 +34,7 @@ def read_object(data: bytes, name: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise _unreadable(f"{name} is no UTF-8 (byte {error.start}).") from None
     except UnicodeEncodeError:
-        raise _unreadable(f"{name} holds half of a surrogate pair, which is no character.") from None
+        raise _unreadable(f"{name} holds half of a surrogate pair, which is not a character.") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         start = error.pos - min(error.colno - 1, 39)

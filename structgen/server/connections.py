@@ -88,7 +88,9 @@ class Connections:
         """Whether there is a place for a new connection, if need be another's."""
         if len(self._open) >= self.most:
             longest = next(iter(self._waiting), None)
-            self._log.warn("connections", f"there are {self.most} connections, as many as may be; those that wait go")
+            self._log.warn(
+                "connections", f"there are {self.most} connections, as many as allowed; idle ones are closed"
+            )
             if longest is None:
                 return False
             self.leave(longest)
@@ -131,7 +133,7 @@ class GuardedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         if self._all.enter(self):
             self._expect_head()
         else:
-            self._refuse(unavailable("The server has as many connections as it may.", "too_many_connections", 1))
+            self._refuse(unavailable("The server has no free connection; try again later.", "too_many_connections", 1))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone."""

@@ -95,7 +95,7 @@ def tame_loop(loop: asyncio.AbstractEventLoop) -> None:
 
     def handle(loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
         if str(context.get("message", "")).startswith("socket.accept() out of system resource"):
-            log.warn("out_of_files", "no more connections can be taken on: too many open files (ulimit -n)")
+            log.warn("out_of_files", "no more connections can be accepted: too many open files (ulimit -n)")
         elif former is not None:
             former(loop, dict(context))
         else:

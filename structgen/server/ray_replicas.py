@@ -189,7 +189,7 @@ class ReplicaWriter:
                     self._arrived.put((sent, event))
                     if event.is_last:
                         return
-                raise GenerationError("The replica ended an output in its midst.")
+                raise GenerationError("The replica ended an output before it was complete.")
             except self._lost as error:
                 LOG.warning("a replica was lost after %d tokens of an output; another goes on: %s",
                             len(sent.written.token_ids), type(error).__name__)  # fmt: skip

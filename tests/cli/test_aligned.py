@@ -66,7 +66,7 @@ def test_compare_distributions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("notes.svg", "not known for a plot"), ("plot.txt", "ends in one of"), ("no/plot.png", "there is no folder")],
+    [("notes.svg", "is no known plot"), ("plot.txt", "ends in one of"), ("no/plot.png", "there is no folder")],
 )
 def test_a_plot_that_cannot_be_written_is_told_before_samples_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str

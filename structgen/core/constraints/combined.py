@@ -132,7 +132,7 @@ class UnionConstraint(_Combination):
             matcher = part.compile(BYTES).matcher()
             if matcher.accept_bytes(text.encode(errors="replace")) and matcher.is_accepting():
                 return part.parse(text)
-        raise GenerationError(f"The output is a text of none of the united constraints: {text[:200]!r}", text=text)
+        raise GenerationError(f"No constraint of the union allows the output: {text[:200]!r}", text=text)
 
     def parse_partial(self, text: str) -> Any:
         """The value, as far as it goes, of the first constraint that has a text that begins so; None if none has."""
@@ -167,7 +167,8 @@ class ConcatConstraint(_Combination):
         cuts = _cuts(self.parts, data, is_whole=True)
         if not cuts:
             raise GenerationError(
-                f"The output is no text of these constraints one after the other: {text[:200]!r}", text=text
+                f"The output is not a text of the first constraint followed by texts of the next ones: {text[:200]!r}",
+                text=text,
             )
         return tuple(part.parse(data[a:b].decode()) for part, (a, b, _) in zip(self.parts, cuts, strict=True))
 
@@ -230,7 +231,7 @@ def _parts(kind: type[_Combination], constraints: Sequence[Constraint | str]) ->
             )
         if isinstance(constraint, str):
             if any(0xD800 <= ord(c) < 0xE000 for c in constraint):
-                raise ConstraintError(f"{constraint!r:.100} holds half of a surrogate pair, which no text can")
+                raise ConstraintError(f"{constraint!r:.100} holds half of a surrogate pair, which is not a character")
             found.append(_Exactly(constraint))
         elif isinstance(constraint, kind):
             found += constraint.parts

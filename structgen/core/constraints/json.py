@@ -204,8 +204,8 @@ def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint
             kinds = [option.__name__ for option in source if isinstance(option, type)]
             meant = f"For a list of such values, give list[{' | '.join(kinds)}]; for " if kinds else "For "
             raise ConstraintError(
-                f"A list of options is strings, not {source!r:.200}. {meant}other values, give Literal[...], an enum "
-                'or {"enum": [...]}.'
+                f"A list of options holds strings, not {source!r:.200}. {meant}other values, give Literal[...], an "
+                'enum or {"enum": [...]}.'
             )
         return choice(source)
     return json_schema(source, options)

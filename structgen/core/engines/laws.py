@@ -55,7 +55,7 @@ def mask_of(matcher: Matcher) -> Mask:
     size = matcher.grammar.vocabulary.size
     bits = _padded(matcher)
     if bits[size:].any():
-        raise BrokenLawError("mask", "bits behind the vocabulary are set", b"")
+        raise BrokenLawError("mask", "bits after the end of the vocabulary are set", b"")
     return bits[:size]
 
 

@@ -40,7 +40,7 @@ def check_text(text: str) -> None:
     if lone is not None:
         line = text.count("\n", 0, lone.start()) + 1
         column = lone.start() - text.rfind("\n", 0, lone.start())
-        raise GrammarError("half of a surrogate pair, which no text can have", line=line, column=column)
+        raise GrammarError("half of a surrogate pair, which is not a character", line=line, column=column)
 
 
 @contextmanager

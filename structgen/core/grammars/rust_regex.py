@@ -114,7 +114,7 @@ class _Parser:
     def whole(self) -> Node:
         node = self._alternatives()
         if self._at < len(self._text):
-            self.fail("a closing parenthesis that opens nothing")
+            self.fail("a closing parenthesis without an opening one")
         return node
 
     def _alternatives(self) -> Node:

@@ -92,7 +92,7 @@ def unspellable(
     if not missing:
         return error
     return EmptyLanguageError(
-        f"the vocabulary cannot spell any text of the language: no token spells alone {_shown(missing)}",
+        f"the vocabulary cannot spell any text of the language: no token spells by itself {_shown(missing)}",
         line=error.line,
         column=error.column,
         source=error.source,

@@ -70,7 +70,7 @@ class _Call:
         found = self.of_kind("text", values, "texts")
         for value, text in zip(values, found, strict=True):
             if any(0xD800 <= ord(c) < 0xE000 for c in text):
-                self.fail(f"{text!r} holds half of a surrogate pair, which no text can", value)
+                self.fail(f"{text!r} holds half of a surrogate pair, which is not a character", value)
         return found
 
     def truth(self, name: str, default: bool) -> bool:
@@ -152,7 +152,7 @@ def _tag_dispatch(source: EbnfText, given: MacroArguments) -> EbnfTree:
 
 def _check_words(call: _Call, triggers: list[str], excluded: list[str]) -> None:
     if not all((*triggers, *excluded)):
-        call.fail("an empty text is everywhere")
+        call.fail("an empty text would match everywhere")
     for trigger in triggers:
         for other in {*triggers, *excluded} - {trigger}:
             if other in trigger:
@@ -202,7 +202,7 @@ def _token_tag_dispatch(source: EbnfText, given: MacroArguments) -> EbnfTree:
     call.of_kind("number", [*triggers, *excluded], "an id of a token")
     for value in excluded:
         if value.value in {trigger.value for trigger in triggers}:
-            call.fail("an id that is excluded is no trigger", value)
+            call.fail("an excluded id cannot be a trigger", value)
     text = repeat_of(_one_of(call, [*triggers, *excluded], negated=True), 0, None)
     parts = [sequence_of([_one_of(call, [trigger], negated=False), use]) for trigger, use in pairs]
     return _dispatched(

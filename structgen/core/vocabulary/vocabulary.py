@@ -312,7 +312,7 @@ class Vocabulary:
 
     @cached_property
     def missing_bytes(self) -> tuple[int, ...]:
-        """Bytes of UTF-8 that no token spells alone, ascending. If there are none, every text can be written."""
+        """Bytes of UTF-8 that no token spells by itself, ascending. If there are none, every text can be written."""
         single = {token[0] for token in self.tokens if len(token) == 1}
         return tuple(byte for byte in _UTF8_BYTES if byte not in single)
 

@@ -398,7 +398,7 @@ class Output:
         else:
             position = int(np.searchsorted(allowed, tokens[0]))
             if position >= len(allowed) or allowed[position] != tokens[0]:
-                self._fail_incomplete("The vocabulary does not reach the known completion")
+                self._fail_incomplete("The vocabulary cannot spell the known completion")
             before = len(self.token_ids)
             self._follow(tokens[0])
             self._count(float(log_probs[position]), before)

@@ -118,5 +118,5 @@ def read_sampling_settings(path: Path) -> dict[str, Any]:
     found = sampling_settings(config)
     wrong = next((name for name in found if name not in _checked(found)), None)
     if wrong is not None:
-        raise ModelError(f"{path}: {wrong} is {found[wrong]!r:.100}, which it cannot be; mend it, or leave it out.")
+        raise ModelError(f"{path}: {wrong} is {found[wrong]!r:.100}, which is not allowed; correct it or leave it out.")
     return found

@@ -92,7 +92,7 @@ class Scheduler:
             raise GenerationError("The prompt has no tokens; give at least one.")
         if request.prediction is not None and (request.speculator is None or self._spell is None):
             raise GenerationError(
-                "A prediction is drafted by a speculator, in tokens of a scheduler that can spell it."
+                "prediction needs a scheduler with a speculator and a vocabulary; this one lacks one of them."
             )
         if self.limits.waiting is not None and self.waiting >= self.limits.waiting:
             raise QueueError(f"{self.waiting} requests wait already; try again later.")

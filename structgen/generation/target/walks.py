@@ -133,7 +133,7 @@ class Walks:
         if self._store.nodes["high"][0] == -np.inf:
             target = self._store.target
             raise UnsatisfiableTargetError(
-                f"No text of the constraint can be written: every way leads nowhere, or the model rules it out, or "
+                f"No text of the constraint can be written: every path is a dead end, or the model rules it out, or "
                 f"it takes more than max_tokens={target.max_tokens} tokens."
             )
 

@@ -85,7 +85,7 @@ def test_what_is_of_no_style_is_description(text: str | None) -> None:
     ],
 )
 def test_what_people_write(text: str, parameters: dict[str, str]) -> None:
-    """Griffe 2.4.1 reads the second and the last only, see docs/architecture.md."""
+    """Griffe 2.4.1 reads the second and the last only, see docs/decisions/0017-own-docstring-reader.md."""
     found = read_docstring(text)
     assert found.parameters == parameters and found.description == "Do."
 

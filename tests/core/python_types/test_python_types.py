@@ -282,7 +282,7 @@ REFUSED: list[tuple[Any, str]] = [
     (Callable[[int], int], "CallableSchema"),
     (Literal[b"x"], "none of the values"),
     (re.compile(b"a"), "bytes"),
-    (["a", 1], "A list of options is strings"),
+    (["a", 1], "A list of options holds strings"),
     (lambda *numbers: 0, "any number of arguments"),
 ]
 

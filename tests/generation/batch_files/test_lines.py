@@ -349,7 +349,7 @@ def test_the_command_says_what_is_wrong_before_a_model_is_loaded(tmp_path: Path,
         ([str(good), "--regex", "("], b"", 2, "offset"),
         ([str(good), "--regex", "a", "--choice", "b"], b"", 2, "Give one constraint"),
         ([str(good), "--grammar", "x.txt"], b"", 2, ".lark, .gbnf or .ebnf"),
-        (["-", "--schema", "-"], b"{}", 2, "Standard input may hold the rows"),
+        (["-", "--schema", "-"], b"{}", 2, "Standard input may hold the prompts"),
         ([str(good), "--json"], b"", 2, "--output"),
         ([str(good), "-o", str(tmp_path)], b"", 2, "Cannot write"),
         ([str(good), "-o", str(tmp_path / "none" / "x")], b"", 2, "Cannot write"),
@@ -370,7 +370,7 @@ def test_rows_that_are_there_are_skipped_by_their_ids(tmp_path: Path, written: l
     assert written == [3, 1, 2, 5, 4]
     rows.write_text('{"id": 1, "prompt": "b"}\n')
     code, _, stderr = invoke(str(rows), "-o", str(out))
-    assert code == 2 and "The output has row 1 already, written from another prompt" in " ".join(stderr.split())
+    assert code == 2 and "The output has a line for 1 already, written from another prompt" in " ".join(stderr.split())
 
 
 def test_without_an_output_rows_go_to_standard_output(written: list[Any]) -> None:

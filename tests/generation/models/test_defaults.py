@@ -91,7 +91,7 @@ def test_files_of_generation_settings(tmp_path: Path) -> None:
     for text, said in (
         ("{", "is no JSON"),
         ("[]", "is a JSON list"),
-        ('{"temperature": 9}', "temperature is 9, which it cannot be"),
+        ('{"temperature": 9}', "temperature is 9, which is not allowed"),
         ('{"max_new_tokens": "many"}', "max_new_tokens is 'many'"),
     ):
         path.write_text(text)

@@ -106,7 +106,7 @@ class CaptureReader:
         found = self.find(data, is_finished=is_finished)
         if found is None:
             start = bytes(vocabulary.rendered(data[:200])).decode(errors="replace")
-            raise GenerationError(f"There are no captures in what is no text of the grammar: {start!r}")
+            raise GenerationError(f"Only texts of the grammar have captures, and this is none: {start!r}")
         shown = _Shown(data, vocabulary, found)
         result: dict[str, Any] = {}
         for name, most in self.most.items():

@@ -162,8 +162,8 @@ def _trim(grammar: ContextFreeGrammar, usable: list[bool]) -> list[list[Rule]]:
                         ready.append(i)
     if not productive[grammar.start]:
         raise EmptyLanguageError(
-            f"no text can be derived from {grammar.nonterminals[grammar.start]}: every alternative needs a rule that "
-            "never ends or a terminal that matches nothing"
+            f"the grammar derives no text from {grammar.nonterminals[grammar.start]}: every alternative needs a rule "
+            "that never ends or a terminal that matches nothing"
         )
     by_lhs: list[list[Rule]] = [[] for _ in range(size)]
     for i, rule in enumerate(grammar.rules):

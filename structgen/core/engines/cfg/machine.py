@@ -126,7 +126,7 @@ class CfgMachine(Heap):
         if flag & k.HEAP_FULL and 2 * len(self.heap) > MOST_WORDS:
             self.heap[k.H_FLAG] = 0
             raise GrammarError(
-                f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB: the text has too many readings",
+                f"the states of the grammar need more than {8 * MOST_WORDS >> 20} MiB: the text has too many parses",
                 hint="Make the grammar less ambiguous (nested optional tails, palindromes), or the text shorter.",
             )
         self._grow_records()

@@ -121,8 +121,8 @@ def tag_rules(
         raise ConstraintError("tag dispatch needs at least one tag: {trigger: grammar}")
     if free_text != "none" and not all(str(begin) for begin, _ in pairs):
         raise ConstraintError(
-            "what begins a part is empty, so it would be everywhere. For a part at the very start, use the part's own "
-            "constraint, or free_text='none'"
+            "the string that begins a part is empty, so it would match everywhere. For a part at the very start, "
+            "use the part's own constraint, or free_text='none'"
         )
     each = tuple(begin if own is None else _trigger(begin, own) for begin, _ in pairs)
     unused = next((trigger for trigger in own or () if trigger not in each), None)
@@ -143,14 +143,15 @@ def _check_options(
             value=free_text,
         )
     if free_text == "before" and max_uses is None:
-        raise OptionsError("free_text='before' means: not after the last part, so it needs max_uses")
+        raise OptionsError("free_text='before' forbids free text after the last part, so it needs max_uses")
     if free_text == "instead" and min_uses:
         raise OptionsError(
-            f"free_text='instead' means: where there are no parts, but min_uses is {min_uses}; use 'none'"
+            f"free_text='instead' allows free text only where there are no parts, but min_uses is {min_uses}; "
+            "use 'none'"
         )
     if separates and free_text not in ("instead", "none"):
         raise OptionsError(
-            f"a separator stands between parts where no free text does: with free_text 'none' or 'instead', not "
+            f"a separator stands between parts that no free text separates: with free_text 'none' or 'instead', not "
             f"{free_text!r}"
         )
     if free_text == "none" and (excludes or triggers):
@@ -166,7 +167,7 @@ def _check_marks(pairs: tuple[Any, ...], others: list[Any], excludes: tuple[Any,
         if not isinstance(mark, Mark):
             raise ConstraintError(f"stop, triggers and separator are a string or a SpecialToken, not {mark!r:.100}")
         if not str(mark):
-            raise ConstraintError("a trigger, stop or separator is empty, so it would be everywhere; leave it out")
+            raise ConstraintError("a trigger, stop or separator is empty, so it would match everywhere; leave it out")
     for text in excludes:
         if not (isinstance(text, str) and text):
             raise ConstraintError(
@@ -175,7 +176,9 @@ def _check_marks(pairs: tuple[Any, ...], others: list[Any], excludes: tuple[Any,
             )
     for text in (*map(str, (part for pair in pairs for part in pair)), *map(str, others), *excludes, str(separator)):
         if any(0xD800 <= ord(c) < 0xE000 for c in text):
-            raise ConstraintError(f"{text!r} holds half of a surrogate pair, which no text can; write the character")
+            raise ConstraintError(
+                f"{text!r} holds half of a surrogate pair, which is not a character; write a whole one"
+            )
 
 
 def _trigger(begin: Mark, triggers: tuple[Mark, ...]) -> Mark:

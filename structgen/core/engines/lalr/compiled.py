@@ -54,7 +54,7 @@ class LalrGrammar(SharedMachine[LalrMachine]):
             if not machine.liveness.undecided:
                 raise unspellable(EmptyLanguageError("no text is in the language", source=text), vocabulary, text)
             if not machine.liveness.search_far(machine.start):
-                message = "no text of the language was found, nor that there is none"
+                message = "the search found no text of the language, and did not prove that there is none"
                 raise GrammarTooComplexError(message, budget="search steps", limit=FAR_STEPS, source=text)
 
     def matcher(self) -> LalrMatcher:

@@ -84,8 +84,8 @@ def terminal_automata(
         absent: characters that no text holds.
 
     Raises:
-        TerminalError: an expression looks behind its beginning, or more than a character beyond its end; or more than
-            ``MAX_STATES`` states for one terminal, or too many steps for all.
+        TerminalError: an expression looks at text before its beginning, or more than a character beyond its end; or
+            more than ``MAX_STATES`` states for one terminal, or too many steps for all.
     """
     return _Builder(expressions, words, told_apart, absent).build()
 
@@ -128,7 +128,7 @@ class _Builder:
                 with _of_terminal(number):
                     self._starts.append(-1 if node is None else program.emit(node, program.add(MATCH, 0, 0)))
             except NotSupportedError:
-                raise _refused(number, "has a lookaround that is not one row of characters") from None
+                raise _refused(number, "has a lookaround that is not a plain sequence of characters") from None
         for charset in (*told_apart, absent) if absent else told_apart:
             program.sets.setdefault(charset, len(program.sets))
         self._program = program
@@ -180,7 +180,7 @@ class _Builder:
         words = frozenset((word, self._starts[word]) for word in self._words.get(number, ()))
         begin: State = (threads.close([(start, ())], None), words, False)
         if threads.looks_behind:
-            raise _refused(number, "looks behind its beginning (\\b, ^ or a lookbehind)")
+            raise _refused(number, "looks at text before its beginning (\\b, ^ or a lookbehind)")
         first = len(self._rows)
         numbers = {begin: first}
         states = [begin]

@@ -86,7 +86,7 @@ def test_matcher_protocol():
         ('start: "a" | b', GrammarError, "b"),
         ('start: a | b\na: "x"\nb: "x"', GrammarError, "Reduce/Reduce"),
         ("start: A\nA: /a(?=bc)/", GrammarError, "more than one character"),
-        ("start: A\nA: /\\bx/", GrammarError, "looks behind"),
+        ("start: A\nA: /\\bx/", GrammarError, "looks at text before"),
         ("start: A\nA: /(?<=xy)b/", GrammarError, "lookaround"),
         ("start: A\nA: /(a)\\1/", GrammarError, "backreference"),
         ('start: "a" start', EmptyLanguageError, "no text"),

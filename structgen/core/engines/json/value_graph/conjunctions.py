@@ -259,7 +259,7 @@ class Conjunctions:
         if distinct is False:
             least = max(least, 2)
             if counted or most is not None or any(lo or hi is not None for lo, hi, _ in ranges):
-                self._context.unsupported(not_(UNIQ), "the negation of uniqueItems beside limits on the items")
+                self._context.unsupported(not_(UNIQ), "the negation of uniqueItems together with limits on the items")
                 distinct = None
         if most is not None and most < least:
             return None

@@ -102,7 +102,7 @@ def encode(root: ValueNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
 
     def add(table: npt.NDArray[np.int32], labels: npt.NDArray[Any]) -> int:
         if len(table) >= 0xFFFF:
-            raise ValueError("an automaton of more states than 16 bits can tell")
+            raise ValueError("an automaton of more states than 16 bits can number")
         columns, numbers = compact(table, *column_classes(table))
         tables.append(columns)
         classes.append(numbers)

@@ -89,7 +89,7 @@ def _with(found: Attributes, cursor: Cursor, name: str, rule: str, value: Callab
     if isinstance(ending, Literal) and not ending.text:
         cursor.source.fail(
             at,
-            f"an empty {name} is not supported: it means the model's end of sequence, behind which no output goes on",
+            f"an empty {name} is not supported: it means the model's end of sequence, after which no output goes on",
             "Write lazy for a text that ends as soon as it can, or leave it out.",
         )
     return replace(found, ending=ending, is_stop=name == "stop")

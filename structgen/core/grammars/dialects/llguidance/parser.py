@@ -100,7 +100,7 @@ class _Parser:
             self._fail(
                 cursor.token.at,
                 "priorities are not supported, as in llguidance",
-                "Leave them out: they say which of several readings counts, not which texts are allowed.",
+                "Leave them out: they say which of several parses counts, not which texts are allowed.",
             )
         attributes = Attributes()
         if cursor.has("["):
@@ -337,5 +337,5 @@ class _Parser:
         written = re.sub(r"(\\\\)|\\x(..)", lambda m: m[1] or f"\\u00{m[2]}", body)
         text: str = json.loads(f'"{written}"')
         if re.search("[\ud800-\udfff]", text):
-            self._fail(token.at, "half of a surrogate pair, which no text can have")
+            self._fail(token.at, "half of a surrogate pair, which is not a character")
         return text, any_case

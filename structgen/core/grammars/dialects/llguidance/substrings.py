@@ -30,7 +30,7 @@ def chunks_of(source: GrammarText, token: LarkToken) -> tuple[str, ...]:
         what = "a list of texts" if kind == "substring_chunks" else "a text"
         source.fail(token.at, f"{kind} is {what}")
     if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
-        source.fail(token.at, "half of a surrogate pair, which no text can have")
+        source.fail(token.at, "half of a surrogate pair, which is not a character")
     if kind == "substring_words":
         return tuple(words_of(texts[0]))
     return tuple(texts[0] if kind == "substring_chars" else texts)

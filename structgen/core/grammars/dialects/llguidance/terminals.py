@@ -177,8 +177,8 @@ class Terminals:
             scope.source.fail(tree.at + 1 + error.position, f"the regular expression: {error.message}")
         if found.lazy:
             self.warnings.append(
-                f"laziness in the regular expression /{tree.source[:60]}/ says nothing: terminals are matched whole; "
-                "write lazy in brackets behind the name of a rule"
+                f"laziness in the regular expression /{tree.source[:60]}/ has no effect: terminals are matched whole; "
+                "write lazy in brackets after the name of a rule"
             )
         return found.node
 
