@@ -30,8 +30,8 @@ from structgen.generation.scheduler.drafting import Drafting
 from structgen.generation.scheduler.prompt_pieces import PromptPieces, Unread
 from structgen.generation.scheduler.queue import Queue
 from structgen.generation.scheduler.request import Event, Handle, Request, State
-from structgen.generation.scheduler.row_tasks import RowTasks
-from structgen.generation.scheduler.row_turns import RowTurns
+from structgen.generation.scheduler.sequence_tasks import SequenceTasks
+from structgen.generation.scheduler.sequence_turns import SequenceTurns
 from structgen.generation.scheduler.step import MIN_SHARED, ModelStep
 from structgen.generation.speculative.prediction import Prediction
 from structgen.generation.speculative.tree import DraftTree
@@ -66,7 +66,7 @@ class Scheduler:
         self.reader, self.limits = reader, limits or SchedulerLimits()
         self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
-        self._pieces, self._turns = PromptPieces(self.limits, self.cost), RowTurns(self.limits, self.cost)
+        self._pieces, self._turns = PromptPieces(self.limits, self.cost), SequenceTurns(self.limits, self.cost)
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._turn = turn_of(reader)
         self._new: deque[Handle] = deque()
@@ -77,7 +77,7 @@ class Scheduler:
         self._touched: list[Handle] = []
         self._drafting = Drafting()
         patience = self.limits.late_seconds if reader.reads_apart else self.limits.max_mask_seconds
-        self._tasks = RowTasks(patience, self.limits.max_mask_seconds, self._fail)
+        self._tasks = SequenceTasks(patience, self.limits.max_mask_seconds, self._fail)
         self._events: list[Event] = []
 
     def submit(self, request: Request) -> Handle:

@@ -78,7 +78,7 @@ class ModelStep:
         """Choose a token of every row that was read to its end, and go along drafts as far as they were right.
 
         Args:
-            do: see ``RowTasks.do``.
+            do: see ``SequenceTasks.do``.
             fail: told of a row that raised, and what.
             overlapped: see ``Scheduler``.
         """

@@ -12,7 +12,7 @@ from structgen.generation.scheduler.tasks import PROBATION, Task, TaskThreads
 Fail = Callable[[Handle, Exception], None]
 
 
-class RowTasks:
+class SequenceTasks:
     """Does what is to be done for rows, one thing at a time for each.
 
     Args:
