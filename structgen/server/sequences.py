@@ -342,7 +342,7 @@ class RowWriter:
             queue_seconds=row.queue_seconds,
             streams=row.streams,
             prediction=prediction,
-            told=0 if row.written is None else len(row.written.token_ids),
+            streamed=0 if row.written is None else len(row.written.token_ids),
             arrived=row.arrived,
         )
         handle = self._scheduler.submit(request)
@@ -381,7 +381,7 @@ def _row_event(event: Event, first: float, now: float) -> RowEvent:
     """What a scheduler's event tells of an output, whose first came at ``first``; in the thread that steps."""
     handle, output = event.handle, event.handle.output
     if isinstance(output, RecordedOutput):
-        tokens = tuple(_recorded(output, range(handle.told - len(event.token_ids), handle.told)))
+        tokens = tuple(_recorded(output, range(handle.streamed - len(event.token_ids), handle.streamed)))
     else:
         pairs = zip(event.token_ids, event.log_probs, strict=True)
         tokens = tuple(TokenChoice(token, logprob) for token, logprob in pairs)

@@ -35,8 +35,8 @@ class Request:
         seconds: after which the output is closed as soon as it can be (``Output.hurry``), and fails if its prompt is
             not read yet; None: never.
         queue_seconds: after which it fails if it still waits; None: never.
-        streams: whether events tell its text.
-        told: how many tokens of the output, which then was ``take_up``, were told elsewhere, and are not told again.
+        streams: whether events have its text.
+        streamed: how many tokens of the output, which then was ``take_up``, were streamed elsewhere, and are not again.
         prediction: a text that the output may be much like, drafted along by the speculator.
         arrived: when it was asked for (seconds of the scheduler's clock), such as before its constraint was compiled:
             its place in the queue and its deadlines count from there; None: when it is submitted.
@@ -51,7 +51,7 @@ class Request:
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
-    told: int = 0
+    streamed: int = 0
     prediction: str | None = None
     arrived: float | None = None
 
@@ -89,8 +89,8 @@ class Handle:
     owed: int = 0  # so many of them the last time that it was late
     is_hurried: bool = False
     turn: int = 0  # the step in which it was written last
-    told: int = 0  # tokens that events have told
-    shown: str = field(default="", repr=False)  # text that they have told
+    streamed: int = 0  # tokens that events have had
+    shown: str = field(default="", repr=False)  # text that they have had
 
     @property
     def output(self) -> Output:
@@ -105,7 +105,7 @@ class Handle:
     @property
     def is_unread(self) -> bool:
         """Whether its prompt is being read for the first time, so that nothing was written that could be closed."""
-        return self.state is State.READING and not self.preemptions and not self.request.told
+        return self.state is State.READING and not self.preemptions and not self.request.streamed
 
     def unread(self, most: int | None = None) -> list[int]:
         """Tokens of prompt and output that the row does not hold; at most so many, the first."""

@@ -101,7 +101,7 @@ class Scheduler:
             fits = self._max_bytes // self.reader.token_bytes
             raise GenerationError(f"Prompt and budget are {most} tokens, {fits} fit in memory; shorten one of them.")
         arrived = self._clock() if request.arrived is None else request.arrived
-        handle = Handle(request, arrived, told=request.told)
+        handle = Handle(request, arrived, streamed=request.streamed)
         self._new.append(handle)
         return handle
 
@@ -150,7 +150,7 @@ class Scheduler:
             self._tasks.wait(LOOK_AGAIN)
         self._leave()
         for handle in dict.fromkeys(self._touched):
-            self._tell(handle)
+            self._report(handle)
         self._touched.clear()
         if self.is_idle:
             self._tasks.rest()
@@ -171,7 +171,7 @@ class Scheduler:
         for handle in self._tasks.settled([*self._open, *self._queue]):
             self._touched.append(handle)
             output = handle.output
-            self._queue.charge(handle.request.key, len(output.token_ids) - handle.told)
+            self._queue.charge(handle.request.key, len(output.token_ids) - handle.streamed)
             if handle.drafts is not None and output.finish_reason is not None:
                 with guarded(output, self._failed(handle)):
                     handle.drafts.end()
@@ -456,9 +456,9 @@ class Scheduler:
         self.reader.drop(handle.row)
         handle.row, handle.held = -1, 0
 
-    def _tell(self, handle: Handle) -> None:
+    def _report(self, handle: Handle) -> None:
         """Say what is new."""
-        output, told = handle.output, handle.told
+        output, before = handle.output, handle.streamed
         if handle.task is not None:  # failed, and not at rest: no look at the output
             self._events.append(Event(handle, (), (), error=handle.error))
             return
@@ -466,10 +466,10 @@ class Scheduler:
         if handle.request.streams and handle.error is None:
             whole = output.text if handle.state is State.DONE else output.shown(output.settled_data())
             text, handle.shown = whole[len(handle.shown) :], max(handle.shown, whole, key=len)
-        handle.told = len(output.token_ids)
-        if handle.state is State.DONE or handle.told > told or text:
+        handle.streamed = len(output.token_ids)
+        if handle.state is State.DONE or handle.streamed > before or text:
             reason = output.finish_reason if handle.state is State.DONE and handle.error is None else None
-            new = tuple(output.token_ids[told:]), tuple(output.token_log_probs[told:])
+            new = tuple(output.token_ids[before:]), tuple(output.token_log_probs[before:])
             self._events.append(Event(handle, *new, text, reason, handle.error))
 
 

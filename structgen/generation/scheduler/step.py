@@ -79,7 +79,7 @@ class ModelStep:
 
         Args:
             do: see ``SequenceTasks.do``.
-            fail: told of a row that raised, and what.
+            fail: called with a sequence that raised, and what.
             overlapped: see ``Scheduler``.
         """
         before = [len(handle.output.token_ids) for handle in self.handles]
