@@ -201,7 +201,7 @@ class Output:
     def take_up(self, tokens: Sequence[int], log_probs: Sequence[float], steered: int = 0) -> None:
         """Write again what another output of the same request had written when it was lost, without the model.
 
-        Every step is made as it was then, so the rest comes as it would have come there. Forced tokens behind these
+        Every step is made as it was then, so what remains comes as it would have come there. Forced tokens behind these
         follow at once.
 
         Args:
@@ -250,17 +250,17 @@ class Output:
         """Close the output as soon as it can be: lowers the budget to what the known completion takes, free text's to
         what there is. Nothing changes where the completion is too long to be written. ``advance_forced`` ends an output
         that is whole already."""
-        rest = b"" if self._matcher is None else shortest_completion(self._matcher)
-        if rest is None or self.finish_reason is not None:
+        completion = b"" if self._matcher is None else shortest_completion(self._matcher)
+        if completion is None or self.finish_reason is not None:
             return
         plan = None if self._closer is None else self._closer.plan
-        if plan is not None and len(plan) < len(rest):
-            rest = plan
-        tokens = self._speller.fewest(rest)
+        if plan is not None and len(plan) < len(completion):
+            completion = plan
+        tokens = self._speller.fewest(completion)
         if tokens is not None and len(tokens) < self.remaining:
             self._budget = len(self.token_ids) + len(tokens)
             if self._closer is not None:
-                self._closer.plan = rest
+                self._closer.plan = completion
 
     @property
     def is_adjusted(self) -> bool:
@@ -383,8 +383,8 @@ class Output:
         tokens = self._section.closing(self._bytes, completion)
         if not tokens:
             return None
-        rest = completion[len(self._vocabulary.tokens[tokens[0]]) :]
-        if not self._speller.fits(rest, self.remaining - 1):  # spelled so, the output would not fit
+        remaining = completion[len(self._vocabulary.tokens[tokens[0]]) :]
+        if not self._speller.fits(remaining, self.remaining - 1):  # spelled so, the output would not fit
             tokens = self._speller.fewest(completion) or tokens
         return tokens[0]
 

@@ -131,7 +131,7 @@ class Scheduler:
             for handle in [*self._open, *self._queue]:
                 self._fail(handle, CancelledError("The request was withdrawn."))
             self._leave()
-            self._tasks.rest()
+            self._tasks.idle()
 
     def step(self) -> list[Event]:
         """One call of the model for all rows, at most; what it did for each request."""
@@ -153,7 +153,7 @@ class Scheduler:
             self._report(handle)
         self._touched.clear()
         if self.is_idle:
-            self._tasks.rest()
+            self._tasks.idle()
         events, self._events = self._events, []
         return events
 

@@ -65,10 +65,10 @@ class SequenceTasks:
         if self._threads is not None:
             self._threads.wait(seconds)
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """Nothing is to be done for now."""
         if self._threads is not None:
-            self._threads.rest()
+            self._threads.idle()
 
     def _is_done(self, handle: Handle, task: Task) -> bool:
         if not task.is_done:
@@ -96,6 +96,6 @@ def _judge(handle: Handle, is_late: bool) -> None:
 
 def _too_late(handle: Handle, limit: float) -> str:
     return (
-        f"What the constraint allows after {handle.streamed} tokens was not found within {limit:g} s (max_mask_seconds); "
-        "simplify the constraint, or allow more time."
+        f"What the constraint allows after {handle.streamed} tokens was not found within {limit:g} s "
+        "(max_mask_seconds); simplify the constraint, or allow more time."
     )
