@@ -15,9 +15,10 @@ from structgen.core.engines.captures.capturing import captures_of
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import IncompleteOutputError
-from structgen.generation.decoding.output import FinishReason, GenerationStats, Output
+from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.decoding.recorded import RecordedOutput, TopTokens
 from structgen.generation.decoding.sections import SectionBudget
+from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.generator import Generator
 from structgen.generation.models.defaults import ModelDefaults
 from structgen.generation.sampling import SamplingParams

@@ -139,3 +139,20 @@ class Event:
     def is_last(self) -> bool:
         """Whether the request is done."""
         return self.finish_reason is not None or self.error is not None
+
+
+def event_of(handle: Handle) -> Event | None:
+    """What is new of a request since its last event, which is noted in the handle; None: nothing."""
+    output, before = handle.output, handle.streamed
+    if handle.task is not None:  # failed, and something is still done for it: no look at the output
+        return Event(handle, (), (), error=handle.error)
+    text, is_done = "", handle.state is State.DONE
+    if handle.request.streams and handle.error is None:
+        whole = output.text if is_done else output.shown(output.settled_data())
+        text, handle.shown = whole[len(handle.shown) :], max(handle.shown, whole, key=len)
+    handle.streamed = len(output.token_ids)
+    if not (is_done or handle.streamed > before or text):
+        return None
+    reason = output.finish_reason if is_done and handle.error is None else None
+    new = tuple(output.token_ids[before:]), tuple(output.token_log_probs[before:])
+    return Event(handle, *new, text, reason, handle.error)
