@@ -1,6 +1,10 @@
 # structgen from a bare checkout:
 #   make demo   a real language model writes JSON that validates
-#   make test   lint, the tests, and the kernels' tests once more with array bounds checked
+#   make test   lint and the tests of every module with one seed each: 5 minutes on two cores
+#   make test-full   all tests, more seeds, the kernels' tests once more with array bounds checked; REST=1: only what
+#               `make test` leaves out, for after it (.ci/run)
+#   make nightly   all of that, what is random (fuzz, mutants) and what installs much (peers, engines, clients, browser,
+#               ray, wheel): hours
 #   make lint   ruff and mypy only
 #   make fuzz   random constraints and texts, judged by others: MINUTES=10, SEED=1, ONLY=json,lalr, TEXTS=1000000,
 #               CHECKED=0 without bounds checks in the kernels (faster)
@@ -9,6 +13,7 @@
 #               comes as a package)
 #   make test-clients   the examples of docs/integrations/ with their clients (600 MB, in environments of their own)
 #   make test-ray   batches and replicas on Ray, on this machine (200 MB, in an environment of its own)
+#   make test-peers   the tests that other engines judge: llguidance, XGrammar (60 MB, in an environment of its own)
 #   make test-engines   the backends for vLLM and SGLang in their own classes (400 MB, in an environment of its own)
 #   make test-wheel   the wheel of this platform in fresh environments, without numba: masks, time, size (150 MB)
 #   make wheels   the source archive and a wheel for each platform, in dist/ (Zig links those of others: 440 MB for a while)
@@ -21,8 +26,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 # A process a core, whole files each: fixtures such as a loaded model serve a file.
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 CANDIDATES := python3.11 python3.12 python3.13 python3.14 python3 python
-# Tests of numba kernels; run a second time with bounds checks.
-KERNEL_TESTS = $(wildcard tests/core/kernels tests/core/regex/test_dfa.py tests/core/vocabulary/test_trie.py)
+# Tests of numba kernels; run a second time with bounds checks. How objects are found and built is no array's matter.
+KERNEL_TESTS = $(wildcard tests/core/kernels tests/core/regex/test_dfa.py tests/core/vocabulary/test_trie.py) \
+	--ignore tests/core/kernels/test_loading.py
 
 # Byte code is kept, whatever the environment says: tests start hundreds of interpreters, each of which would compile all
 # that it imports, and pytest would rewrite its plugins in each of its processes.
@@ -31,7 +37,8 @@ export PYTHONDONTWRITEBYTECODE :=
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test lint kernels fuzz mutants docs test-browser test-clients test-ray test-engines test-wheel wheels clean
+.PHONY: demo test test-full nightly lint kernels fuzz mutants docs test-browser test-clients test-peers test-ray \
+	test-engines test-wheel wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -40,9 +47,18 @@ demo: $(VENV)/.runtime
 # mypy is one process and so is not let run alone: the kernels compile beside it.
 test: $(VENV)/.dev
 	@$(MAKE) --no-print-directory -j2 lint kernels
-	$(PYTEST) --durations=10
+	$(PYTEST) -m 'not full' --durations=10
+
+test-full: $(VENV)/.dev
+	@$(MAKE) --no-print-directory -j2 $(if $(REST),,lint) kernels
+	$(PYTEST) $(if $(REST),-m full) --durations=10
 	@echo "structgen: the kernels' tests again, with array bounds checked"
 	NUMBA_BOUNDSCHECK=1 $(PYTEST) $(KERNEL_TESTS)
+
+# Each goes on where one before it failed; the exit code is that of the worst.
+nightly: $(VENV)/.dev
+	@$(MAKE) --no-print-directory -k test-full fuzz mutants test-peers test-engines test-clients test-browser test-ray \
+		test-wheel
 
 # With and without checks of array bounds; what the cache folder has already is not made again.
 kernels: $(VENV)/.dev
@@ -82,22 +98,27 @@ CLIENTS := $(patsubst tests/server/clients/%.txt,.cache/clients/%,$(wildcard tes
 
 test-clients: $(VENV)/.dev $(addsuffix /.installed,$(CLIENTS))
 	STRUCTGEN_CLIENTS=$$(echo $(addprefix $(CURDIR)/,$(addsuffix /bin/python,$(CLIENTS))) | tr ' ' :) \
-		$(BIN)/python -m pytest -q -rs tests/server/clients tests/integrations/in_process
+		$(BIN)/python -m pytest -q -rs tests/server/clients tests/server/in_process
 
 .cache/clients/%/.installed: tests/server/clients/%.txt
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-# Ray beside the packages that are here already: torch is not installed again.
 test-ray: .cache/ray/.installed
-	.cache/ray/bin/python -m pytest -q -rs tests/integrations/ray
+	.cache/ray/bin/python -m pytest -q -rs tests/integrations/ray tests/server/test_ray_replicas.py
 
-.cache/ray/.installed: $(VENV)/.dev
-	$(BIN)/python -m venv .cache/ray
+test-peers: .cache/peers/.installed
+	.cache/peers/bin/python -m pytest -q -rs $$(grep -rlE --include='*.py' 'importorskip\("(xgrammar|llguidance)' tests)
+
+# Beside the packages that are here already: torch is not installed again.
+.cache/ray/.installed: PACKAGES = ray[serve,data]==2.60.0
+.cache/peers/.installed: PACKAGES = $(shell grep -oE '(llguidance|xgrammar)==[0-9.]+' pyproject.toml)
+.cache/ray/.installed .cache/peers/.installed: $(VENV)/.dev
+	$(BIN)/python -m venv $(@D)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
-		"$$(.cache/ray/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/structgen_venv.pth"
-	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check 'ray[serve,data]==2.60.0'
+		"$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/structgen_venv.pth"
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
 
 # Their wheels are for GPUs: only the Python files are kept, beside a few small packages and our own environment.

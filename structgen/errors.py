@@ -14,7 +14,8 @@
     │   ├── PatternError                not a legal or supported regular expression
     │   │   ├── UnsupportedPatternError legal, but not regular (backreferences)
     │   │   └── PatternTooComplexError  a compile budget was exceeded (budget named)
-    │   └── TooComplexError             the same of an automaton, before it is known what asked for it
+    │   ├── TooComplexError             the same of an automaton, before it is known what asked for it
+    │   └── SpecificationError          data that should say a constraint says none (its place named)
     ├── OptionsError                    an option has a value that it cannot have (option named)
     ├── InputFileError                  a file of rows is not what it should be (line named)
     ├── TokenizerError                  a tokenizer or vocabulary that cannot be read
@@ -96,6 +97,34 @@ def _portable(cause: BaseException | None) -> BaseException | None:
 
 class ConstraintError(StructgenError):
     """The constraint (schema, pattern, grammar, choice) cannot be used."""
+
+
+Place = Sequence["str | int"]
+"""Where in JSON data: keys and indices from its root."""
+
+
+def dotted(place: Place) -> str:
+    """``messages[0].content`` of ``("messages", 0, "content")``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+
+
+def pointer_to(place: Place) -> str:
+    """The JSON Pointer (RFC 6901) of a place."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in place)
+
+
+class SpecificationError(ConstraintError):
+    """Data that should say a constraint (a field of a request, a cell of a file) says none.
+
+    ``place`` is where in the data, ``pointer`` the same as an RFC 6901 JSON Pointer, ``code`` the kind of error as
+    OpenAI's API names kinds.
+    """
+
+    pointer: str
+
+    def __init__(self, message: str, place: Place = (), code: str = "invalid_value") -> None:
+        self.place, self.pointer, self.code = tuple(place), pointer_to(place), code
+        super().__init__(message)
 
 
 class SchemaError(ConstraintError):

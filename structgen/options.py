@@ -48,10 +48,10 @@ class JsonOptions:
         max_number_length: longest number in bytes; None: no limit; "auto": no limit, but plain numbers of which the
             schema allows endlessly many, so that a model could write digits without end, have at most ``OPEN_DIGITS``
             before the point and as many after it, beyond those of the limits and steps that the schema sets.
-        max_alternatives: budget: alternatives of one goal after expansion to disjunctive normal form.
+        max_alternatives: budget: alternatives of one value node after expansion to disjunctive normal form.
         max_automaton_states: budget: states of one string automaton.
         max_steps: budget: steps of compiling one schema, of about a microsecond each.
-        max_goals: budget: distinct goals (compiled value nodes) of one schema.
+        max_goals: budget: value nodes (distinct compiled values) of one schema.
 
     Raises:
         OptionsError: a field has a value that it cannot have.

@@ -1,9 +1,20 @@
-"""What all tests share: kernels are compiled once, wherever a test puts the other caches."""
+"""What all tests share: where compiled kernels are, wherever a test puts other caches; which cases `make test` runs."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
+
 from structgen.core.kernels.loading import cache_folder
 
 os.environ.setdefault("STRUCTGEN_KERNELS_DIR", str(cache_folder().parent))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of cases that differ by their ``seed``, and of a test marked ``first_case``, ``make test`` runs the first."""
+    for item in items:
+        indices: dict[str, int] = item.callspec.indices if hasattr(item, "callspec") else {}
+        if any(index for name, index in indices.items() if name == "seed" or item.get_closest_marker("first_case")):
+            item.add_marker("full")

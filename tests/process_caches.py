@@ -12,7 +12,7 @@ from structgen.core.regex.pattern import pattern_dfa
 
 
 def forget() -> None:
-    """What earlier tests left in caches of grammars, goals and automata."""
+    """What earlier tests left in caches of grammars, value nodes and automata."""
     COMPILED.clear()
     automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     caches: tuple[Any, ...] = (conjunctions._known_strings, conjunctions._known_numbers, automata)

@@ -30,7 +30,10 @@ def blocks(page: str) -> list[tuple[int, str, str]]:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES)
+SLOW = {"docs/integrations/transformers.md"}  # its blocks load a model
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=pytest.mark.full if page in SLOW else ()) for page in PAGES])
 def test_python_blocks(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("documentation")  # whose classes and functions are looked up in it, as in any module
     monkeypatch.setitem(sys.modules, module.__name__, module)

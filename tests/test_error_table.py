@@ -19,6 +19,7 @@ import pytest
 import structgen as sg
 import structgen.tools
 from structgen import errors
+from structgen.core.constraints.specs import ConstraintSpec
 from structgen.core.engines.captures import chart
 from structgen.core.regex import dfa
 from structgen.core.vocabulary.vocabulary import TextVocabulary
@@ -170,6 +171,11 @@ TABLE: dict[str, Row] = {
     ),
     "UnsatisfiableSchemaError": Row(
         compiled({"type": "integer", "minimum": 3, "maximum": 2}), ["no"], is_set=["pointer"]
+    ),
+    "SpecificationError": Row(
+        lambda: ConstraintSpec("structural_tag", {"format": {"type": "tag", "begin": 1}}).constraint,
+        ["begins or ends a tag", "string or a token"],
+        {"place": ("format", "begin"), "pointer": "/format/begin", "code": "invalid_value"},
     ),
     "SchemaTooComplexError": Row(
         compiled({"type": "object"}, max_steps=1), ["max_steps", "Raise"], {"budget": "max_steps", "limit": 1}

@@ -50,7 +50,7 @@ while (left := [t.name for t in threading.enumerate() if "structgen-" in t.name 
 print("nothing left")
 """
 AGENTS = """
-from structgen.integrations.in_process import InProcessServer
+from structgen.server.in_process import InProcessServer
 model = generator().model
 model.parameter_count = 135_000_000
 server = InProcessServer(Generator(model, ByteTokenizer(), vocabulary=VOCABULARY))
@@ -143,12 +143,14 @@ def ran(program: str) -> tuple[str, str, float]:
     return done.stdout, done.stderr, taken
 
 
+@pytest.mark.full
 def test_coroutines() -> None:
     out, errors, taken = ran(ASYNC)
     assert out.splitlines() == ["['no', 'yes']", "True", "cancelled", "too late", "nothing left"]
     assert errors == "" and taken < 15
 
 
+@pytest.mark.full
 def test_an_agent_stops_at_its_steps_and_the_process_ends_without_a_with() -> None:
     for package in ("starlette", "prometheus_client"):
         pytest.importorskip(package)
@@ -175,6 +177,7 @@ def test_open_objects_are_said_once() -> None:
     assert "leaves objects open" in line and 'additional_members="closed"' in line and out == "" and taken < 15
 
 
+@pytest.mark.full
 def test_a_batch_says_something_soon_and_then_every_row() -> None:
     out, errors, taken = ran(SILENCE)
     said = [re.match(r"([\d.]+) writing a batch \((\d) of 4\)", line) for line in out.splitlines()]

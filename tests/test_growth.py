@@ -51,10 +51,11 @@ def living() -> int:
     return language.node_count()
 
 
+@pytest.mark.full
 def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recursive keys, too: nothing but bounded tables holds a formula when its grammar is gone."""
     forget()  # what others have left is over these bounds until something new is remembered
-    monkeypatch.setattr(shared, "MAX_BYTES", 40 * memory_estimates.GOAL_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 40 * memory_estimates.NODE_BYTES)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN", 40)
     counts = []
     for number in range(90):
@@ -66,13 +67,14 @@ def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPa
     assert max(counts[1:]) <= counts[0] + 300, counts  # each schema makes a dozen, and scalars of 40 are kept
 
 
-def test_shared_goals_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MAX_BYTES", 10 * memory_estimates.GOAL_BYTES)
+def test_shared_nodes_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "MAX_BYTES", 10 * memory_estimates.NODE_BYTES)
     for length in range(1, 40):
         structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
         assert len(shared.SHARED) <= 10 and shared.SHARED.memory_bytes <= shared.MAX_BYTES
 
 
+@pytest.mark.full
 def test_the_oldest_of_many_schemas_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled grammars are kept by content, up to a sum of bytes that they themselves tell, and no longer."""
     forget()  # number automata that others have used count for more
@@ -183,6 +185,7 @@ def masks(number: int) -> list[bytes]:
     return found
 
 
+@pytest.mark.full
 def test_all_that_is_kept_of_many_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever keeps something stays within its bytes, outgrown rows go at once, and masks are what they were."""
     limit = 100_000
@@ -222,6 +225,7 @@ def test_rows_of_all_vocabularies_together_are_bounded(monkeypatch: pytest.Monke
     assert len(bitmask_rows._CURRENT) == 2
 
 
+@pytest.mark.full
 def test_grammars_on_outgrown_rows_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even one that is used all the time: it would keep all that its first neighbours needed."""
     monkeypatch.setattr(bitmask_rows, "_CURRENT", type(bitmask_rows._CURRENT)())
@@ -255,6 +259,7 @@ def traced(make: Callable[[], Any]) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
+@pytest.mark.full
 def test_sizes_are_told_about_right() -> None:
     specs = [numbers.NumberSpec(Fraction(number), multiples=frozenset({Fraction(3)})) for number in range(40)]
 

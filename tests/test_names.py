@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "structgen"
+from tests.package_sources import PATHS, text, tree
+
 MAX_LINES = 700
 MAX_KERNEL_LINES = 500
 
 
 def test_no_class_name_stands_for_two_things() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for path in PATHS:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(str(path.relative_to(PACKAGE)))
+                places[node.name].append(path)
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
 def test_no_file_is_too_long() -> None:
-    lengths = {
-        str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8").count("\n") for path in PACKAGE.rglob("*.py")
-    }
+    lengths = {path: text(path).count("\n") for path in PATHS}
     most = {name: MAX_KERNEL_LINES if name.startswith("core/kernels/") else MAX_LINES for name in lengths}
     assert {name: length for name, length in lengths.items() if length > most[name]} == {}

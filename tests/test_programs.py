@@ -38,6 +38,7 @@ OWN = {
 }
 
 
+@pytest.mark.full
 def test_they_end_by_themselves(tmp_path: Path) -> None:
     programs = {page.replace("/", "_"): "\n".join(code for _, _, code in blocks(page)) for page in PAGES}
     programs |= {name: (ROOT / "examples" / f"{name}.py").read_text() for name in EXAMPLES}

@@ -74,6 +74,7 @@ def test_without_a_callback_it_is_logged_once_and_at_the_end(
     assert caplog.messages[0] == "working ..." and caplog.messages[1].startswith("working: ")
 
 
+@pytest.mark.full
 def test_waits_in_waits_and_in_threads() -> None:
     events: list[ProgressEvent] = []
 
@@ -232,6 +233,7 @@ def test_a_stream_tells_of_what_is_not_seen() -> None:
     assert "writing an output" not in told and any(what.startswith("reading a prompt of ") for what in told)
 
 
+@pytest.mark.full
 def test_a_batch_tells_that_it_goes_on_and_of_each_row(caplog: pytest.LogCaptureFixture) -> None:
     events: list[ProgressEvent] = []
     rows: list[Any] = []

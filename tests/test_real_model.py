@@ -43,6 +43,7 @@ def generator() -> Iterator[Generator]:
     torch.set_num_threads(threads)
 
 
+@pytest.mark.full
 def test_free_text_is_what_transformers_generates(generator: Generator) -> None:
     import torch
 
@@ -58,6 +59,7 @@ def test_free_text_is_what_transformers_generates(generator: Generator) -> None:
     assert result.text == generator.tokenizer.decode(result.token_ids)
 
 
+@pytest.mark.full
 def test_free_text_in_a_batch_is_the_same(generator: Generator) -> None:
     prompts = ["Name three primary colours.", "Hi", "What is the capital of France?"]
     rows = generator.batch(prompts, max_new_tokens=8)
@@ -69,6 +71,7 @@ def test_choice_knows_the_capital_of_france(generator: Generator) -> None:
     assert result.value == "Paris" and sum(result.probs.values()) == pytest.approx(1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "prompt", "temperature"),
     [
@@ -88,6 +91,7 @@ def test_outputs_validate(generator: Generator, name: str, prompt: str, temperat
     assert text == result.text
 
 
+@pytest.mark.full
 def test_a_tight_budget_still_gives_a_whole_document(generator: Generator) -> None:
     constraint = json_schema(SCHEMAS / "person.json", JsonOptions(whitespace="compact"))
     shortest = constraint.compile(generator.vocabulary).matcher().shortest_completion()
@@ -101,6 +105,7 @@ def test_a_tight_budget_still_gives_a_whole_document(generator: Generator) -> No
         generator.generate("Ada.", constraint, max_new_tokens=len(fewest) - 1)
 
 
+@pytest.mark.full
 def test_a_batch_of_schemas(generator: Generator) -> None:
     names = ["tool_call", "sentiment"]
     schemas = [json.loads((SCHEMAS / f"{name}.json").read_text()) for name in names]
@@ -110,6 +115,7 @@ def test_a_batch_of_schemas(generator: Generator) -> None:
         jsonschema.validate(row.value, schema)
 
 
+@pytest.mark.full
 def test_a_stream_has_partial_values(generator: Generator) -> None:
     class City(pydantic.BaseModel):
         name: str = pydantic.Field(max_length=20)
@@ -122,6 +128,7 @@ def test_a_stream_has_partial_values(generator: Generator) -> None:
     assert "".join(event.delta for event in events) == last.text
 
 
+@pytest.mark.full
 def test_generate_json_returns_an_instance(generator: Generator) -> None:
     class Animal(pydantic.BaseModel):
         species: str = pydantic.Field(max_length=20)

@@ -60,7 +60,7 @@ def writer(options: JsonOptions, ray: bool, actors: int) -> Write:
     """What writes rows: this process, or actors of Ray."""
     if not ray:
         return write_here
-    from structgen.integrations.ray_cluster import connect
+    from structgen.generation.ray_cluster import connect
     from structgen.integrations.ray_data import write_with_ray
 
     connect()

@@ -81,8 +81,8 @@ def replicated(
     Raises:
         OptionsError: there is no ray.
     """
-    from structgen.integrations.ray_cluster import connect
-    from structgen.integrations.ray_serve import ReplicatedModel
+    from structgen.generation.ray_cluster import connect
+    from structgen.server.ray_replicas import ReplicatedModel
 
     connect()
     load = partial(Generator, **dataclasses.asdict(options), draft=draft)

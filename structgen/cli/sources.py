@@ -13,6 +13,7 @@ from structgen.options import JsonOptions, refuse_name
 
 if TYPE_CHECKING:
     from structgen.core.constraints.base import Constraint
+    from structgen.core.constraints.specs import ConstraintSpec
 
 GRAMMARS = (".lark", ".gbnf", ".ebnf")
 """File endings of grammars: Lark's language (llguidance's if it begins with %llguidance), GBNF, XGrammar's EBNF."""
@@ -54,18 +55,13 @@ class ConstraintSource:
         Raises:
             BadInput: several were given, or options that it does not take. ConstraintError: it cannot be read.
         """
-        from structgen import choice, json_schema, regex
-
         kind, value = self.given(argument)
-        if kind == "schema" or (kind == "argument" and not str(value).endswith(GRAMMARS)):
-            return json_schema(read_text("-") if value == "-" else value, self.json_options())
-        if self.json_options() != JsonOptions():
+        if kind == "argument":
+            kind = "grammar" if str(value).endswith(GRAMMARS) else "schema"
+        options = self.json_options()
+        if kind != "schema" and options != JsonOptions():
             raise BadInput("--exact, --closed, --indent and --json-option speak of JSON, and no schema was given.")
-        if kind == "regex":
-            return regex(str(value))
-        if kind == "choice":
-            return choice(value or ())
-        return _grammar(str(value)) if kind else None
+        return _spec(kind, value, options).constraint if kind else None
 
     def given(self, argument: str | None = None) -> tuple[str, Any]:
         """The option that says the constraint (or "argument") and its value; ("", None): none does.
@@ -130,15 +126,21 @@ def _value(text: str) -> bool | int | str | None:
     return int(digits) if digits.isdecimal() and len(digits) < 20 else text
 
 
-def _grammar(file: str) -> Constraint:
-    from structgen import gbnf, lark
-    from structgen.generation.batch_files.specification import lark_dialect
+def _spec(kind: str, value: Any, options: JsonOptions) -> ConstraintSpec:
+    """What an option says: of a schema its text or a file, of a grammar a file."""
+    from structgen.core.constraints.json import is_json
+    from structgen.core.constraints.specs import GRAMMAR_FILES, ConstraintSpec
 
-    path = Path(file)
+    if kind == "schema":
+        text = read_text("-") if value == "-" else value
+        return ConstraintSpec("schema", text if is_json(text) or value == "-" else Path(text), options)
+    if kind == "regex":
+        return ConstraintSpec("regex", str(value))
+    if kind == "choice":
+        return ConstraintSpec("choice", list(value))
+    path = Path(str(value))
     if path.suffix not in GRAMMARS:
-        raise BadInput(f"A grammar is a file .lark, .gbnf or .ebnf, not {file}.")
+        raise BadInput(f"A grammar is a file .lark, .gbnf or .ebnf, not {value}.")
     if not path.is_file():
-        raise BadInput(f"Cannot read {file}: no such file.")
-    if path.suffix == ".lark":
-        return lark(path, dialect=lark_dialect(read_text(file)))
-    return gbnf(path, dialect="llama.cpp" if path.suffix == ".gbnf" else "xgrammar")
+        raise BadInput(f"Cannot read {value}: no such file.")
+    return ConstraintSpec(GRAMMAR_FILES[path.suffix], path)

@@ -1,28 +1,24 @@
 """What inference engines (vLLM, SGLang) are asked for, as constraints, and the vocabularies that they are compiled for.
 
 Engines hand over a kind (``json``, ``regex``, ...) and a text; both name the kinds as `structured_outputs` of our own
-server does, so they are read by the same code, with the same limits and the same errors.
+server does, so the same code reads them, with the same limits and the same errors.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.cache import Same
+from structgen.core.constraints.limits import CompileLimits
+from structgen.core.constraints.specs import DEFAULT_OPTIONS, ConstraintSpec, checked_source, texts_of
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import TokenizerError
 from structgen.options import JsonOptions
-from structgen.server.errors import RequestError
-from structgen.server.formats import structured_constraint
-from structgen.server.openai_types import StructuredOutputs
-from structgen.server.reading import read_request
-from structgen.server.settings import ServingSettings
 
-_LIMITS = ServingSettings()
+LIMITS = CompileLimits()
 KEPT_VOCABULARIES = 4
 """One for the model, and a few for requests that end at tokens of text."""
 
@@ -37,21 +33,12 @@ def engine_constraint(kind: str, value: Any, vocabulary: Vocabulary, options: Js
         options: how JSON may be spelled.
 
     Raises:
-        RequestError: it is too large, or cannot be read; with its place.
+        SpecificationError: it says no constraint; with its place. ConstraintError: it is too large, or cannot be read.
     """
-    if kind == "choice" and isinstance(value, str):
-        value = _choices(value)
-    given = read_request(StructuredOutputs, {kind: True if kind == "json_object" else value})
-    placed = structured_constraint(given, _LIMITS, options, special_names(vocabulary))
-    assert placed is not None
-    return placed.constraint
-
-
-def _choices(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"choice is a JSON list of texts; this cannot be read: {error}", param="choice") from None
+    value = texts_of(value) if kind == "choice" and isinstance(value, str) else value
+    spec = ConstraintSpec(kind, checked_source(kind, value), options or DEFAULT_OPTIONS, special_names(vocabulary))
+    spec.check_size(LIMITS)
+    return spec.constraint
 
 
 def engine_vocabulary(tokenizer: Any, size: int, eos_token_ids: Iterable[int] = ()) -> Vocabulary:

@@ -12,10 +12,10 @@ import math
 from collections.abc import Generator, Iterable
 from typing import Any
 
+from structgen.core.constraints.specs import ConstraintSpec
 from structgen.generation.batch_files.job import BatchJob, RowLine
 from structgen.generation.batch_files.lines import PromptRow
-from structgen.generation.batch_files.specification import ConstraintSpecification
-from structgen.integrations.ray_cluster import connect, raised_by
+from structgen.generation.ray_cluster import connect, raised_by
 from structgen.options import JsonOptions, check_count
 
 COLUMNS = ("line", "id", "prompt", "kind", "source")
@@ -48,7 +48,7 @@ class BatchWriter:
         return {name: [getattr(line, name) for line in lines] for name in RESULTS}
 
     def _row(self, line: int, id: str, prompt: str, kind: Any, source: str) -> PromptRow:
-        own = ConstraintSpecification(kind, source, self._options) if kind else None
+        own = ConstraintSpec(kind, source, self._options) if kind else None
         return PromptRow(line, json.loads(id), json.loads(prompt), own)
 
 

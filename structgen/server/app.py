@@ -33,7 +33,7 @@ from structgen.server.engine import AsyncEngine, RequestStream, with_prompt_leng
 from structgen.server.errors import RequestError, as_request_error, overloaded
 from structgen.server.formats import PlacedConstraint, structured_constraint
 from structgen.server.gate import Gate
-from structgen.server.inference_request import Work, new_id
+from structgen.server.inference_request import InferenceRequest, new_id
 from structgen.server.memory import give_back_regularly
 from structgen.server.metrics import ServerMetrics
 from structgen.server.openai_types import CheckRequest, RequestPart
@@ -41,7 +41,7 @@ from structgen.server.pages import page_routes
 from structgen.server.places import WaitingPlace, WaitingPlaces
 from structgen.server.reading import READ_AT_ONCE, read_json, read_request
 from structgen.server.records import CLIENT_CLOSED, LOG, RequestRecord
-from structgen.server.sequences import RowEnd, RowEvent, RowRequest, ServedModel
+from structgen.server.sequences import SequenceEnd, SequenceEvent, SequenceRequest, ServedModel
 from structgen.server.settings import ServingSettings
 from structgen.server.sse import ClientGone, EventStream, Receive, begun, wait_until_gone
 from structgen.server.token_endpoints import TOKEN_ENDPOINTS
@@ -214,7 +214,7 @@ class ApiServer:
     def _no_room(self) -> RequestError:
         return overloaded("Too many requests wait already.", self.engine.retry_after())
 
-    async def _begun(self, answering: Answering) -> tuple[Work, AnswerWriter, RequestStream]:
+    async def _begun(self, answering: Answering) -> tuple[InferenceRequest, AnswerWriter, RequestStream]:
         """What a request asks for, what answers it, and the outputs, which are being written."""
         share = answering.caller.share
         with self._places.held(share) as place:
@@ -222,12 +222,12 @@ class ApiServer:
         rows = [replace(row, key=share, arrived=answering.arrived) for row in rows]
         return work, writer, self.engine.submit(rows, share)
 
-    async def _prepared(self, answering: Answering) -> tuple[Work, AnswerWriter, list[RowRequest]]:
+    async def _prepared(self, answering: Answering) -> tuple[InferenceRequest, AnswerWriter, list[SequenceRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""
         settings, vocabulary = self.settings, self.engine.vocabulary
         surface, record, asked, caller = answering.surface, answering.record, answering.asked, answering.caller
         self._check_model(asked.model)
-        work: Work = await self.engine.read(
+        work: InferenceRequest = await self.engine.read(
             lambda tokenizer: surface.work(asked, tokenizer, vocabulary, settings),
             caller.share,
             is_long=answering.is_long,
@@ -235,14 +235,14 @@ class ApiServer:
         model = asked.model or settings.model_names[0]
         record.asked(work, model)
         for ids in work.prompts:  # before anything is compiled for a prompt that is too long
-            self.engine.budget(len(ids), work.max_tokens)
+            self.engine.budget(len(ids), work.sequence.max_new_tokens)
         answering.waits_for = "compiling the constraint"
         grammar = await self._compiled(work.constraint, record, caller, answering.arrived)
         if work.constraint is not None:
             record.warn(remarks(work.constraint.constraint, grammar))
-        writer = surface.writer(asked, work, vocabulary, id=record.id, created=int(time.time()), model=model)
+        writer = surface.writer(work, vocabulary, id=record.id, created=int(time.time()), model=model)
         answering.waits_for, answering.writer = "waiting for the model", writer
-        return work, writer, work.rows(grammar, self.engine.budget, caller.key, settings)
+        return work, writer, work.sequences(grammar, self.engine.budget, caller.key)
 
     async def _read_body(self, kind: type[_Asked], body: bytes, caller: Caller) -> _Asked:
         """The request in a body; a large one is read beside the loop. Errors as ``read_json``, ``read_request``."""
@@ -250,7 +250,9 @@ class ApiServer:
             return read_request(kind, read_json(body))
         return await self.engine.beside(lambda: read_request(kind, read_json(body)), caller.share, is_long=True)
 
-    def _whole(self, events: Sequence[RowEvent], work: Work, writer: AnswerWriter, record: RequestRecord) -> Response:
+    def _whole(
+        self, events: Sequence[SequenceEvent], work: InferenceRequest, writer: AnswerWriter, record: RequestRecord
+    ) -> Response:
         answer = writer.completion(events)
         record.ended([event.end for event in events if event.end is not None], work)
         record.close()
@@ -267,7 +269,7 @@ class ApiServer:
             index, event = await anext(events)
             for chunk in writer.opening():
                 yield answering.encoded(chunk)
-            ends: dict[int, RowEnd] = {}
+            ends: dict[int, SequenceEnd] = {}
             while True:
                 record.event(event)
                 if event.end is not None:

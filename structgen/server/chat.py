@@ -8,25 +8,25 @@ from dataclasses import replace
 from typing import Any
 
 from structgen.core.constraints.base import Constraint, instruction_of
+from structgen.core.constraints.limits import check_size
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.core.constraints.tools import OnImpossible, ToolCalls, tool_call
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.json_text import named_once
 from structgen.core.tool_calls.templates import template_of, tool_format
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import StructgenError
+from structgen.errors import Place, StructgenError
 from structgen.generation.decoding.prompts import Place as PromptPlace
 from structgen.server.custom_tools import as_functions, choice_as_function
-from structgen.server.errors import Place, RequestError, as_request_error
+from structgen.server.errors import RequestError, as_request_error
 from structgen.server.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
 from structgen.server.inference_request import (
+    InferenceRequest,
     TokenTeller,
-    Work,
     call_id,
     choices_of,
     end_of,
-    sampling_of,
-    stops_of,
+    sequence_of,
     thinking_tokens,
     told_choice,
     told_trace,
@@ -48,14 +48,15 @@ from structgen.server.prompts import (
     template_takes,
     token_ids,
 )
-from structgen.server.reading import check_limits
 from structgen.server.reply_shapes import ReplyConstraint
-from structgen.server.sequences import RowEnd, RowEvent
+from structgen.server.sequences import SequenceEnd, SequenceEvent
 from structgen.server.settings import ServingSettings
 from structgen.server.tool_formats import messages_for_template, messages_in_words
 
 
-def chat_work(request: ChatRequest, tokenizer: Any, vocabulary: Vocabulary, settings: ServingSettings) -> Work:
+def chat_work(
+    request: ChatRequest, tokenizer: Any, vocabulary: Vocabulary, settings: ServingSettings
+) -> InferenceRequest:
     """What a chat request asks for.
 
     Raises:
@@ -106,7 +107,7 @@ def reply_work(
     max_tokens: int,
     logprobs: int | None,
     prediction: str | None = None,
-) -> Work:
+) -> InferenceRequest:
     """Work for a reply to messages: what chat and responses have in common. ``request`` has the sampling fields."""
     fields = dict(template_fields)
     check_template_fields(tokenizer, fields)
@@ -134,22 +135,22 @@ def reply_work(
     if max_think_tokens is None:
         max_think_tokens = settings.max_think_tokens
     form = OutputForm(calls, thinking, answer_or_calls=calls is not None and constraint is not None, custom=custom)
-    return Work(
+    return InferenceRequest(
+        request,
+        sequence_of(
+            request,
+            vocabulary,
+            settings,
+            max_new_tokens=max_tokens,
+            top_logprobs=logprobs or 0,
+            traced=request.structgen.trace,
+            prediction=prediction,
+        ),
         prompts=[token_ids(tokenizer, text, settings)],
-        params=sampling_of(request, vocabulary, settings),
-        max_tokens=max_tokens,
         choices=choices_of(request, settings) if hasattr(request, "n") else 1,
         constraint=_whole(constraint, calls, thinking, max_think_tokens),
-        stop=stops_of(request) if hasattr(request, "stop") else (),
-        priority=request.priority or 0,
-        salt=request.cache_salt or "",
         logprobs=logprobs,
-        traced=request.structgen.trace,
         form=form,
-        prediction=prediction,
-        on_budget=request.structgen.on_budget,
-        stream=bool(request.stream),
-        include_usage=bool(request.stream_options and request.stream_options.include_usage),
     )
 
 
@@ -260,8 +261,8 @@ def _calls(
     if isinstance(choice, Mapping) and choice.get("type") != "allowed_tools":
         parallel = False  # OpenAI: a tool that is named is called exactly once; instructor relies on it
     place: Place = ("tools",)
-    check_limits(list(tools), place, settings.compile_limits)
     try:
+        check_size(list(tools), settings.compile_limits)
         return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel, on_impossible=on_impossible)
     except StructgenError as error:
         if "tool_choice" in str(error) or "there is no tool" in str(error):
@@ -317,16 +318,16 @@ class ChatWriter:
         vocabulary: for log-probabilities.
     """
 
-    def __init__(self, work: Work, vocabulary: Vocabulary, *, id: str, created: int, model: str) -> None:
+    def __init__(self, work: InferenceRequest, vocabulary: Vocabulary, *, id: str, created: int, model: str) -> None:
         self._work, self._vocabulary = work, vocabulary
         self._head = {"id": id, "created": created, "model": model, "system_fingerprint": None}
         self._readers = [OutputReader(work.form) for _ in range(work.choices)]
         self._tellers = [TokenTeller(vocabulary) for _ in range(work.choices)]
         self._ids: dict[tuple[int, int], str] = {}
-        self._ends: dict[int, RowEnd] = {}
+        self._ends: dict[int, SequenceEnd] = {}
         self._thinking = 0
 
-    def completion(self, events: Sequence[RowEvent]) -> dict[str, Any]:
+    def completion(self, events: Sequence[SequenceEvent]) -> dict[str, Any]:
         """The whole answer, from the last event of each output."""
         choices = []
         for index, event in enumerate(events):
@@ -348,11 +349,11 @@ class ChatWriter:
         for index in range(self._work.choices):
             yield self._chunk(index, {"role": "assistant", "content": ""})
 
-    def chunks(self, index: int, event: RowEvent) -> Iterator[dict[str, Any]]:
+    def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """What is new of an output."""
         reader, teller = self._readers[index], self._tellers[index]
         teller.add(event.tokens)
-        if self._work.traced and event.tokens:
+        if self._work.sequence.traced and event.tokens:
             tokens = [told_trace(self._vocabulary, choice) for choice in event.tokens]
             yield {**self._chunk(index, {}), "structgen": {"tokens": tokens}}
         deltas = list(reader.read(event.text, is_whole=event.is_last))
@@ -368,13 +369,13 @@ class ChatWriter:
         if self._work.include_usage:
             yield {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": self._usage()}
 
-    def _read_whole(self, index: int, event: RowEvent) -> list[OutputPart]:
+    def _read_whole(self, index: int, event: SequenceEvent) -> list[OutputPart]:
         for _ in self._readers[index].read(event.text, is_whole=True):
             pass
         self._note_end(index, event)
         return self._readers[index].parts
 
-    def _note_end(self, index: int, event: RowEvent) -> None:
+    def _note_end(self, index: int, event: SequenceEvent) -> None:
         end = self._ends[index] = end_of(event)
         thought = sum(len(part.text) for part in self._readers[index].parts if part.kind == "thinking")
         if thought:
@@ -409,7 +410,7 @@ class ChatWriter:
     def _id(self, index: int, number: int, part: OutputPart) -> str:
         return self._ids.setdefault((index, number), part.id or call_id(self._work.form.calls))
 
-    def _finish(self, event: RowEvent, parts: Sequence[OutputPart]) -> str:
+    def _finish(self, event: SequenceEvent, parts: Sequence[OutputPart]) -> str:
         return self._work.finish_reason(end_of(event).finish_reason, any(part.kind in CALLS for part in parts))
 
     def _logprobs(self, index: int, text: str) -> dict[str, Any] | None:

@@ -6,22 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import Place
 from structgen.server.chat import one_constraint
-from structgen.server.errors import Place, RequestError
+from structgen.server.errors import RequestError
 from structgen.server.formats import grammar_constraint, structured_constraint
 from structgen.server.inference_request import (
+    InferenceRequest,
     TokenTeller,
-    Work,
     choices_of,
     end_of,
-    sampling_of,
-    stops_of,
+    sequence_of,
     token_text,
     usage_of,
 )
 from structgen.server.openai_types import CompletionRequest
 from structgen.server.prompts import token_ids
-from structgen.server.sequences import RowEnd, RowEvent, TokenChoice
+from structgen.server.sequences import SequenceEnd, SequenceEvent, TokenChoice
 from structgen.server.settings import ServingSettings
 
 DEFAULT_TOKENS = 16
@@ -30,7 +30,7 @@ DEFAULT_TOKENS = 16
 
 def completion_work(
     request: CompletionRequest, tokenizer: Any, vocabulary: Vocabulary, settings: ServingSettings
-) -> Work:
+) -> InferenceRequest:
     """What a request asks for.
 
     Raises:
@@ -46,24 +46,25 @@ def completion_work(
         raise RequestError.at(
             ("prompt",), f"{len(prompts)} prompts of {choices} outputs; at most {settings.max_rows} are written at once"
         )
-    return Work(
+    sequence = sequence_of(
+        request,
+        vocabulary,
+        settings,
+        max_new_tokens=request.max_tokens or DEFAULT_TOKENS,
+        top_logprobs=request.logprobs or 0,
+    )
+    return InferenceRequest(
+        request,
+        sequence,
         prompts=[
             _ids_of(prompt, tokenizer, settings) if isinstance(prompt, str) else _checked_ids(prompt, place, vocabulary)
             for place, prompt in prompts
         ],
-        params=sampling_of(request, vocabulary, settings),
-        max_tokens=request.max_tokens or DEFAULT_TOKENS,
         choices=choices,
         constraint=one_constraint(
             structured_constraint(request.structured_outputs, settings), grammar_constraint(request.grammar, settings)
         ),
-        stop=stops_of(request),
-        priority=request.priority or 0,
-        salt=request.cache_salt or "",
         logprobs=request.logprobs,
-        on_budget=request.structgen.on_budget,
-        stream=bool(request.stream),
-        include_usage=bool(request.stream_options and request.stream_options.include_usage),
     )
 
 
@@ -94,15 +95,15 @@ def _checked_ids(ids: Sequence[int], place: Place, vocabulary: Vocabulary) -> li
 class CompletionWriter:
     """Writes the answers to one request. Arguments as ``ChatWriter``."""
 
-    def __init__(self, work: Work, vocabulary: Vocabulary, *, id: str, created: int, model: str) -> None:
+    def __init__(self, work: InferenceRequest, vocabulary: Vocabulary, *, id: str, created: int, model: str) -> None:
         self._work, self._vocabulary = work, vocabulary
         self._head = {"id": id, "object": "text_completion", "created": created, "model": model}
         self._tellers = [TokenTeller(vocabulary) for _ in range(len(work.prompts) * work.choices)]
         self._told = [""] * len(self._tellers)
         self._offsets = [0] * len(self._tellers)
-        self._ends: dict[int, RowEnd] = {}
+        self._ends: dict[int, SequenceEnd] = {}
 
-    def completion(self, events: Sequence[RowEvent]) -> dict[str, Any]:
+    def completion(self, events: Sequence[SequenceEvent]) -> dict[str, Any]:
         """The whole answer, from the last event of each output."""
         choices = []
         for index, event in enumerate(events):
@@ -114,7 +115,7 @@ class CompletionWriter:
         """Nothing comes before the text."""
         yield from ()
 
-    def chunks(self, index: int, event: RowEvent) -> Iterator[dict[str, Any]]:
+    def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """What is new of an output."""
         self._tellers[index].add(event.tokens)
         delta = event.text[len(self._told[index]) :]
@@ -128,7 +129,7 @@ class CompletionWriter:
         if self._work.include_usage:
             yield {**self._head, "choices": [], "usage": self._usage()}
 
-    def _choice(self, index: int, text: str, logprobs: Any, event: RowEvent) -> dict[str, Any]:
+    def _choice(self, index: int, text: str, logprobs: Any, event: SequenceEvent) -> dict[str, Any]:
         finish = None
         if event.end is not None:
             self._ends[index] = event.end

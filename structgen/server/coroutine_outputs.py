@@ -19,7 +19,7 @@ from structgen.generation.options import OPTION_NAMES, OTHER_NAMES, checked_sett
 from structgen.generation.prepared_model import after_prompt, section_of
 from structgen.generation.results import GenerationResult, StreamEvent
 from structgen.options import refuse_name
-from structgen.server.sequences import RowEnd, RowEvent, RowRequest
+from structgen.server.sequences import SequenceEnd, SequenceEvent, SequenceRequest
 
 if TYPE_CHECKING:
     from structgen.core.constraints.sources import TypeForm
@@ -28,10 +28,10 @@ _Read = TypeVar("_Read")
 _OPTIONS = tuple(name for name in OPTION_NAMES if name not in ("draft", "prediction", "attempts", "refusal_in_prompt"))
 
 
-class RowEvents(Protocol):
+class SequenceEvents(Protocol):
     """What comes of requests."""
 
-    def events(self) -> AsyncGenerator[tuple[int, RowEvent], None]:
+    def events(self) -> AsyncGenerator[tuple[int, SequenceEvent], None]:
         """Which output, and what came of it, until all are finished."""
         ...
 
@@ -56,7 +56,7 @@ class AsyncWriting(ABC):
         """How many tokens an output may have."""
 
     @abstractmethod
-    def submit(self, requests: Sequence[RowRequest]) -> RowEvents:
+    def submit(self, requests: Sequence[SequenceRequest]) -> SequenceEvents:
         """Have outputs written."""
 
     @overload
@@ -112,7 +112,7 @@ class AsyncWriting(ABC):
                     yield StreamEvent(event.text[len(shown) :], event.text, result, checked, captures)
                     shown = event.text
 
-    async def _request(self, prompt: Prompt, constraint: Constraint | None, **options: Any) -> RowRequest:
+    async def _request(self, prompt: Prompt, constraint: Constraint | None, **options: Any) -> SequenceRequest:
         arrived = time.monotonic()  # while its constraint is compiled, it waits already
         unknown = next((name for name in options if name not in _OPTIONS), None)
         if unknown is not None:
@@ -126,7 +126,7 @@ class AsyncWriting(ABC):
         budget = self.budget(len(ids), settings.max_new_tokens)  # first: nothing is compiled for what cannot be read
         constraint = after_prompt(constraint, ids, self.vocabulary)
         grammar = None if constraint is None else await self.compile(constraint)
-        return RowRequest(
+        return SequenceRequest(
             ids,
             grammar,
             settings.params,
@@ -138,7 +138,7 @@ class AsyncWriting(ABC):
         )
 
 
-def _result(text: str, end: RowEnd, constraint: Constraint | None) -> GenerationResult[Any]:
+def _result(text: str, end: SequenceEnd, constraint: Constraint | None) -> GenerationResult[Any]:
     return GenerationResult(
         value_of(constraint, text), text, end.token_ids, end.finish_reason, end.logprob, end.stats, end.captures
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from structgen.server.errors import Place, RequestError
+from structgen.errors import Place
+from structgen.server.errors import RequestError
 from structgen.server.openai_types import CustomDefinition, CustomTool, FunctionTool
 from structgen.server.outputs import CUSTOM_INPUT
 

@@ -9,18 +9,18 @@ from typing import Any, Protocol
 from structgen.server.chat import ChatWriter, chat_work
 from structgen.server.completions import CompletionWriter, completion_work
 from structgen.server.errors import RequestError
-from structgen.server.inference_request import Work
+from structgen.server.inference_request import InferenceRequest
 from structgen.server.openai_types import ChatRequest, CommonFields, CompletionRequest
 from structgen.server.responses import ResponseWriter, response_work
 from structgen.server.responses_types import ResponseRequest
-from structgen.server.sequences import RowEvent
+from structgen.server.sequences import SequenceEvent
 from structgen.server.sse import DONE, encode_event
 
 
 class AnswerWriter(Protocol):
     """Writes the answers to one request."""
 
-    def completion(self, events: Sequence[RowEvent]) -> dict[str, Any]:
+    def completion(self, events: Sequence[SequenceEvent]) -> dict[str, Any]:
         """The whole answer, from the last event of each output, which has all of its tokens."""
         ...
 
@@ -28,7 +28,7 @@ class AnswerWriter(Protocol):
         """What a stream begins with."""
         ...
 
-    def chunks(self, index: int, event: RowEvent) -> Iterator[dict[str, Any]]:
+    def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """What is new of an output."""
         ...
 
@@ -44,8 +44,8 @@ class Surface:
     Attributes:
         path: where it is.
         request: the type of its requests.
-        work: from a request, tokenizer, vocabulary and settings to work.
-        writer: from a request, its work, the vocabulary and the answer's head to what answers it.
+        work: from a request's fields, tokenizer, vocabulary and settings to what is asked for.
+        writer: from that, the vocabulary and the answer's head to what answers it.
         id_prefix: of the ids of answers.
         encoded: an event of a stream.
         failure: the event for an error in a stream, for whose answer there may be no writer yet.
@@ -54,7 +54,7 @@ class Surface:
 
     path: str
     request: type[CommonFields]
-    work: Callable[..., Work]
+    work: Callable[..., InferenceRequest]
     writer: Callable[..., AnswerWriter]
     id_prefix: str
     encoded: Callable[[dict[str, Any]], bytes]
@@ -64,14 +64,6 @@ class Surface:
 
 def _failure(_: AnswerWriter | None, error: RequestError) -> bytes:
     return encode_event(error.body())
-
-
-def _chat_writer(_: Any, *arguments: Any, **head: Any) -> AnswerWriter:
-    return ChatWriter(*arguments, **head)
-
-
-def _completion_writer(_: Any, *arguments: Any, **head: Any) -> AnswerWriter:
-    return CompletionWriter(*arguments, **head)
 
 
 def _response_failure(writer: AnswerWriter | None, error: RequestError) -> bytes:
@@ -87,8 +79,8 @@ def _named(event: dict[str, Any]) -> bytes:
 
 SURFACES = (
     Surface("/v1/responses", ResponseRequest, response_work, ResponseWriter, "resp_", _named, _response_failure),
-    Surface("/v1/chat/completions", ChatRequest, chat_work, _chat_writer, "chatcmpl-", encode_event, _failure, DONE),
+    Surface("/v1/chat/completions", ChatRequest, chat_work, ChatWriter, "chatcmpl-", encode_event, _failure, DONE),
     Surface(
-        "/v1/completions", CompletionRequest, completion_work, _completion_writer, "cmpl-", encode_event, _failure, DONE
+        "/v1/completions", CompletionRequest, completion_work, CompletionWriter, "cmpl-", encode_event, _failure, DONE
     ),
 )

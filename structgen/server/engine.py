@@ -30,7 +30,7 @@ from structgen.server.coroutine_outputs import AsyncWriting
 from structgen.server.errors import RequestError, overloaded
 from structgen.server.fair_pool import FairPool, PooledWork, result_of
 from structgen.server.places import Holdings
-from structgen.server.sequences import LocalModel, RowEvent, RowRequest, ServedModel
+from structgen.server.sequences import LocalModel, SequenceEvent, SequenceRequest, ServedModel
 from structgen.server.settings import ServingSettings
 from structgen.server.tokenizing import InTurn
 
@@ -71,17 +71,17 @@ class RequestStream:
         self._open = set(range(count))
         self.is_left = False
         self.making: PooledWork[None] | None = None
-        self._pending: dict[int, RowEvent] = {}
+        self._pending: dict[int, SequenceEvent] = {}
         self._arrived = asyncio.Event()
 
-    def put(self, index: int, event: RowEvent) -> None:
+    def put(self, index: int, event: SequenceEvent) -> None:
         """Add an event of an output; in the loop's thread."""
         self._engine.unbegun.discard(self)
         before = self._pending.get(index)
         self._pending[index] = event if before is None else event.after(before)
         self._arrived.set()
 
-    async def events(self) -> AsyncGenerator[tuple[int, RowEvent], None]:
+    async def events(self) -> AsyncGenerator[tuple[int, SequenceEvent], None]:
         """Which output, and what came of it, until all are finished. Leaving it cancels what is not.
 
         Raises:
@@ -102,9 +102,9 @@ class RequestStream:
             if self._open:
                 self._engine.cancel(self)
 
-    async def last(self) -> list[RowEvent]:
+    async def last(self) -> list[SequenceEvent]:
         """The whole of each output. Errors as ``events``."""
-        found: dict[int, RowEvent] = {}
+        found: dict[int, SequenceEvent] = {}
         async for index, event in self.events():
             found[index] = event.after(found[index]) if index in found else event
         return [found[index] for index in sorted(found)]
@@ -221,7 +221,7 @@ class AsyncEngine(AsyncWriting):
         tokens = (self.waiting + self.running / 2) * self._length
         return min(60.0, max(1.0, tokens / self._pace)) if self._pace else 1.0
 
-    def submit(self, requests: Sequence[RowRequest], who: str = "") -> RequestStream:
+    def submit(self, requests: Sequence[SequenceRequest], who: str = "") -> RequestStream:
         """Have outputs written, for ``who``.
 
         Raises:
@@ -265,7 +265,7 @@ class AsyncEngine(AsyncWriting):
         for stream in turned_away:
             self.cancel(stream)
             with suppress(RuntimeError):  # the loop is closed: nobody reads
-                stream.loop.call_soon_threadsafe(stream.put, 0, RowEvent("", error=self._full()))
+                stream.loop.call_soon_threadsafe(stream.put, 0, SequenceEvent("", error=self._full()))
         return bool(turned_away)
 
     def _full(self) -> RequestError:
@@ -344,7 +344,7 @@ class AsyncEngine(AsyncWriting):
         with self._lock:
             self._entering += change
 
-    def _make(self, stream: RequestStream, requests: Sequence[RowRequest]) -> None:
+    def _make(self, stream: RequestStream, requests: Sequence[SequenceRequest]) -> None:
         """Make the outputs, which may take a while, and have the model thread take them on."""
         made = []
         for index, request in enumerate(requests):
@@ -360,7 +360,7 @@ class AsyncEngine(AsyncWriting):
 
     def _refuse(self, stream: RequestStream, index: int, error: Exception) -> None:
         self._count_entering(-1)
-        self._bring([(stream, index, RowEvent("", error=error))])
+        self._bring([(stream, index, SequenceEvent("", error=error))])
 
     def _gone(self) -> GenerationError:
         return GenerationError(str(self.failure or "The server stops."))
@@ -403,7 +403,7 @@ class AsyncEngine(AsyncWriting):
             self._is_over = True
         while self._inbox:
             self._inbox.popleft()()
-        self._hand_out([(handle, RowEvent("", error=self._gone())) for handle in self._rows])
+        self._hand_out([(handle, SequenceEvent("", error=self._gone())) for handle in self._rows])
         self._writer.close()
 
     def _step(self) -> None:
@@ -421,7 +421,7 @@ class AsyncEngine(AsyncWriting):
             writer, handed = self._writer, time.perf_counter() - started - seconds
             self._observe(StepReport(seconds, handed, tokens, writer.running, writer.waiting, writer.cache_bytes))
 
-    def _enter(self, stream: RequestStream, made: Sequence[tuple[int, RowRequest, Output]]) -> None:
+    def _enter(self, stream: RequestStream, made: Sequence[tuple[int, SequenceRequest, Output]]) -> None:
         for index, request, output in made:
             error = None
             with self._lock:  # so that nobody counts it twice
@@ -432,14 +432,14 @@ class AsyncEngine(AsyncWriting):
                 except Exception as found:  # of this output: the others are written
                     error = found
             if error is not None:
-                self._bring([(stream, index, RowEvent("", error=error))])
+                self._bring([(stream, index, SequenceEvent("", error=error))])
 
     def _leave(self, stream: RequestStream) -> None:
         for handle in [handle for handle, (owner, _) in self._rows.items() if owner is stream]:
             self._writer.cancel(handle)
             del self._rows[handle]
 
-    def _hand_out(self, events: Sequence[tuple[Handle, RowEvent]]) -> None:
+    def _hand_out(self, events: Sequence[tuple[Handle, SequenceEvent]]) -> None:
         """Bring events to the streams of their outputs."""
         arrived = [(*self._rows[handle], event) for handle, event in events]
         for handle, event in events:
@@ -447,9 +447,9 @@ class AsyncEngine(AsyncWriting):
                 del self._rows[handle]
         self._bring(arrived)
 
-    def _bring(self, events: Sequence[tuple[RequestStream, int, RowEvent]]) -> None:
+    def _bring(self, events: Sequence[tuple[RequestStream, int, SequenceEvent]]) -> None:
         """Bring events to streams: one call for each loop."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[RequestStream, int, RowEvent]]] = {}
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[RequestStream, int, SequenceEvent]]] = {}
         for stream, index, event in events:
             by_loop.setdefault(stream.loop, []).append((stream, index, event))
         for loop, arrived in by_loop.items():
@@ -460,7 +460,7 @@ class AsyncEngine(AsyncWriting):
                     self._leave(stream)
 
 
-def _put_all(arrived: Sequence[tuple[RequestStream, int, RowEvent]]) -> None:
+def _put_all(arrived: Sequence[tuple[RequestStream, int, SequenceEvent]]) -> None:
     for stream, index, event in arrived:
         stream.put(index, event)
 

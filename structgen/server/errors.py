@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from structgen.errors import (
@@ -17,18 +16,18 @@ from structgen.errors import (
     OptionsError,
     PatternError,
     PatternTooComplexError,
+    Place,
     SchemaError,
     SchemaTooComplexError,
+    SpecificationError,
     StructgenError,
     TooComplexError,
     UnknownKeywordError,
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
+    dotted,
+    pointer_to,
 )
-
-Place = Sequence["str | int"]
-"""Where in a request: keys and indices from its root."""
-
 
 LONGEST_MESSAGE, LONGEST_PLACE = 4_000, 1_000
 """Characters of what an error says, and of the place that it names: requests choose names and values in them."""
@@ -110,16 +109,6 @@ def unavailable(message: str, code: str, retry_after: float | None = None) -> Re
     return RequestError(message, status=503, type="server_error", code=code, retry_after=retry_after, retry=True)
 
 
-def dotted(place: Place) -> str:
-    """``messages[0].content`` of ``("messages", 0, "content")``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
-
-
-def pointer_to(place: Place) -> str:
-    """The JSON Pointer (RFC 6901) of a place."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in place)
-
-
 _CODES: list[tuple[type[Exception] | tuple[type[Exception], ...], str]] = [
     (
         (SchemaTooComplexError, GrammarTooComplexError, PatternTooComplexError, TooComplexError, MaskTimeoutError),
@@ -145,6 +134,8 @@ def as_request_error(error: BaseException, place: Place = ()) -> RequestError:
     """
     if isinstance(error, RequestError):
         return error
+    if isinstance(error, SpecificationError):
+        return RequestError.at((*place, *error.place), str(error), error.code)
     for kinds, code in _CODES:
         if isinstance(error, kinds):
             within = getattr(error, "pointer", None) or ""

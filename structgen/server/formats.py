@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from structgen.core.constraints.base import Constraint
-from structgen.core.constraints.json import json_schema
-from structgen.core.constraints.text import TextConstraint, WrittenGrammar, choice, regex
+from structgen.core.constraints.specs import DEFAULT_OPTIONS, ConstraintSpec
+from structgen.errors import Place
 from structgen.options import JsonOptions
-from structgen.server.errors import Place, RequestError, as_request_error
+from structgen.server.errors import RequestError, as_request_error
 from structgen.server.openai_types import (
     JsonObjectFormat,
     JsonSchemaFormat,
@@ -17,11 +14,8 @@ from structgen.server.openai_types import (
     StructuredOutputs,
     TextFormat,
 )
-from structgen.server.reading import check_limits, read_json
 from structgen.server.settings import ServingSettings
-from structgen.server.structural_tags import StructuralTags
 
-ANY_OBJECT = {"type": "object"}
 LENIENT = JsonOptions(unsupported="ignore")
 
 
@@ -51,25 +45,18 @@ def format_constraint(
     if isinstance(given, JsonObjectFormat) and given.schema_ is not None:
         return schema_constraint(JsonSchemaFormat(schema=given.schema_), ("response_format", "schema"), settings)
     if isinstance(given, JsonObjectFormat):
-        return PlacedConstraint(json_schema(ANY_OBJECT), ("response_format",), "json_object")
+        return placed(ConstraintSpec("json_object", True), ("response_format",), settings)
     return schema_constraint(given.json_schema, ("response_format", "json_schema", "schema"), settings)
 
 
 def schema_constraint(given: JsonSchemaFormat, place: Place, settings: ServingSettings) -> PlacedConstraint:
     """The constraint of a schema with ``strict``: what cannot be enforced is refused unless it is written as false."""
-    check_limits(given.schema_, place, settings.compile_limits)
-    options = LENIENT if given.strict is False else None
-    return PlacedConstraint(_checked(lambda: json_schema(given.schema_, options), place), place, "json_schema")
+    options = LENIENT if given.strict is False else DEFAULT_OPTIONS
+    return placed(ConstraintSpec("schema", given.schema_, options), place, settings, "json_schema")
 
 
-def structured_constraint(
-    given: StructuredOutputs | None,
-    settings: ServingSettings,
-    options: JsonOptions | None = None,
-    special_tokens: Mapping[str, int] | None = None,
-) -> PlacedConstraint | None:
-    """The constraint that ``structured_outputs`` asks for; ``options`` say how its JSON may be spelled, and
-    ``special_tokens`` which names in structural tags are no text.
+def structured_constraint(given: StructuredOutputs | None, settings: ServingSettings) -> PlacedConstraint | None:
+    """The constraint that ``structured_outputs`` asks for.
 
     Raises:
         RequestError: not exactly one is asked for, it is too large, or it cannot be read.
@@ -85,14 +72,7 @@ def structured_constraint(
         named = ", ".join(name for name, _ in asked) or "none"
         raise RequestError.at(root, f"structured_outputs needs exactly one of its fields; there are: {named}")
     name, value = asked[0]
-    place = (*root, name)
-    if isinstance(value, str) and name in ("json", "structural_tag"):
-        value = _json_of(value, place) if value.lstrip().startswith("{") else value
-    limits = settings.compile_limits.whole if name == "structural_tag" else settings.compile_limits
-    check_limits({"pattern": value} if name == "regex" else value, place, limits)
-    return PlacedConstraint(
-        _checked(lambda: _constraint(name, value, place, options, special_tokens), place), place, name
-    )
+    return placed(ConstraintSpec(name, value), (*root, name), settings)
 
 
 def grammar_constraint(text: str | None, settings: ServingSettings) -> PlacedConstraint | None:
@@ -101,53 +81,17 @@ def grammar_constraint(text: str | None, settings: ServingSettings) -> PlacedCon
     Raises:
         RequestError: it is too large, or cannot be read.
     """
-    if not text:
-        return None
-    place: Place = ("grammar",)
-    check_limits(text, place, settings.compile_limits)
-    return PlacedConstraint(_checked(lambda: grammar_text(text), place), place, "grammar")
+    return placed(ConstraintSpec("grammar", text), ("grammar",), settings) if text else None
 
 
-def _json_of(text: str, place: Place) -> Any:
-    """The object that a field holds as JSON text."""
-    try:
-        return read_json(text.encode())
-    except RequestError as error:
-        raise RequestError.at(place, error.message.replace("The body", "The text"), "invalid_json") from None
+def placed(spec: ConstraintSpec, place: Place, settings: ServingSettings, kind: str = "") -> PlacedConstraint:
+    """What a field says, of any kind; errors name the field.
 
-
-def _constraint(
-    name: str, value: Any, place: Place, options: JsonOptions | None, specials: Mapping[str, int] | None
-) -> Constraint:
-    if name == "json_object":
-        return json_schema(ANY_OBJECT, options)
-    if name == "json":
-        if value in ("true", "false"):
-            return json_schema(value == "true", options)
-        if isinstance(value, str):
-            raise RequestError.at(place, "a schema is an object, a boolean, or the JSON text of an object")
-        return json_schema(value, options)
-    if name == "regex":
-        return regex(value)
-    if name == "choice":
-        return choice(value)
-    if name == "grammar":
-        return grammar_text(value)
-    return StructuralTags(specials or {}, options, grammar_text).read(value, place)
-
-
-def grammar_text(text: str) -> TextConstraint:
-    """A grammar in the notation that it is written in, as vLLM and SGLang have it. It is read where it is compiled:
-    reading one may take as long as compiling does.
+    Raises:
+        RequestError: it is too large, or cannot be read.
     """
-    return WrittenGrammar(text)
-
-
-def _checked(make: Any, place: Place) -> Constraint:
     try:
-        made: Constraint = make()
-    except RequestError:
-        raise
+        spec.check_size(settings.compile_limits)
+        return PlacedConstraint(spec.constraint, place, kind or spec.kind)
     except Exception as error:
         raise as_request_error(error, place) from error
-    return made

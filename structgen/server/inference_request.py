@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from structgen.core.constraints.tools import ToolCalls
@@ -15,93 +15,99 @@ from structgen.generation.decoding.output import FinishReason
 from structgen.generation.filters.table import FILTERS
 from structgen.generation.prepared_model import section_of
 from structgen.generation.sampling import SamplingParams
+from structgen.generation.scheduler.request import SequenceTerms
 from structgen.server.errors import RequestError, as_request_error
 from structgen.server.formats import PlacedConstraint
 from structgen.server.openai_types import CommonFields, SamplingFields
 from structgen.server.outputs import OutputForm
-from structgen.server.sequences import RowEnd, RowEvent, RowRequest, TokenChoice
+from structgen.server.sequences import SequenceEnd, SequenceEvent, SequenceRequest, TokenChoice
 from structgen.server.settings import ServingSettings
 
 SEEDS = 1 << 64
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a request asks of the engine.
+class InferenceRequest:
+    """What a request of an endpoint asks for.
 
     Attributes:
+        asked: its fields, for what its answer says besides.
+        sequence: what each output is; see ``sequences`` for what it lacks.
         prompts: token ids of each prompt.
         choices: outputs for each prompt.
         constraint: what each must be; None: free text.
-        params, max_tokens, stop, priority: see ``RowRequest``.
-        salt: see ``cache_salt``: what was read under another is not taken over.
         logprobs: how many of the likeliest tokens to tell beside each; None: no log-probabilities at all.
         form: how the outputs are read.
-        traced: see ``RowRequest``.
-        prediction: a text that the output may be much like.
-        on_budget: "close": an output that the budget shaped is told as one that stopped.
-        stream, include_usage: how it is answered.
     """
 
+    asked: CommonFields = field(repr=False)
+    sequence: SequenceRequest
     prompts: Sequence[Sequence[int]]
-    params: SamplingParams
-    max_tokens: int
     choices: int = 1
     constraint: PlacedConstraint | None = None
-    stop: tuple[str, ...] = ()
-    priority: int = 0
-    salt: str = ""
     logprobs: int | None = None
-    traced: bool = False
     form: OutputForm = field(default_factory=OutputForm)
-    prediction: str | None = None
-    on_budget: str = "length"
-    stream: bool = False
-    include_usage: bool = False
 
     @property
     def prompt_tokens(self) -> int:
         """Tokens of all prompts."""
         return sum(map(len, self.prompts))
 
-    def rows(self, grammar: Grammar | None, budget: Any, key: str, settings: ServingSettings) -> list[RowRequest]:
-        """One row for each output; the i-th of a prompt is drawn with ``seed + i``.
+    @property
+    def include_usage(self) -> bool:
+        """Whether a stream ends with the usage."""
+        return bool(self.asked.stream_options and self.asked.stream_options.include_usage)
+
+    def sequences(self, grammar: Grammar | None, budget: Any, key: str) -> list[SequenceRequest]:
+        """One sequence for each output; the i-th of a prompt is drawn with ``seed + i``.
 
         Args:
             budget: from the prompt's tokens and the tokens wanted to how many an output may have.
             key: who asks. What was read for one key is not taken over for another, since that can be told by timing.
         """
-        rows = []
+        one, params = self.sequence, self.sequence.params
         section = section_of(None if self.constraint is None else self.constraint.constraint)
-        for ids in self.prompts:
-            for number in range(self.choices):
-                seed = self.params.seed
-                rows.append(
-                    RowRequest(
-                        ids,
-                        grammar,
-                        replace(self.params, seed=None if seed is None else (seed + number) % SEEDS),
-                        budget(len(ids), self.max_tokens),
-                        self.stop,
-                        self.logprobs or 0,
-                        self.traced,
-                        self.priority,
-                        key=key,
-                        salt=f"{key} {self.salt}",
-                        seconds=settings.total_seconds,
-                        queue_seconds=settings.queue_seconds,
-                        streams=self.stream,
-                        prediction=self.prediction,
-                        section=section,
-                    )
-                )
-        return rows
+        one = replace(one, grammar=grammar, key=key, salt=f"{key} {one.salt}", section=section)
+        seeds = [None if params.seed is None else (params.seed + number) % SEEDS for number in range(self.choices)]
+        return [
+            replace(
+                one,
+                prompt_ids=ids,
+                params=replace(params, seed=seed),
+                max_new_tokens=budget(len(ids), one.max_new_tokens),
+            )
+            for ids in self.prompts
+            for seed in seeds
+        ]
 
     def finish_reason(self, reason: FinishReason, has_calls: bool = False) -> str:
         """What is told of how an output ended."""
-        if reason == "length" and self.on_budget != "close":
+        if reason == "length" and self.asked.structgen.on_budget != "close":
             return "length"
         return "tool_calls" if has_calls else "stop"
+
+
+TERMS = {each.name for each in fields(SequenceTerms)}
+
+
+def sequence_of(
+    request: CommonFields, vocabulary: Vocabulary, settings: ServingSettings, **more: Any
+) -> SequenceRequest:
+    """What each output of a request is: ``more``, and the fields of the request that are named as ``SequenceTerms``.
+
+    Raises:
+        RequestError: a value out of range.
+    """
+    named = {name: value for name in TERMS if (value := getattr(request, name, None)) is not None}
+    known = {
+        "params": sampling_of(request, vocabulary, settings),
+        "stop": stops_of(request) if isinstance(request, SamplingFields) else (),
+        "salt": request.cache_salt or "",
+        "streams": bool(request.stream),
+        "seconds": settings.total_seconds,
+        "queue_seconds": settings.queue_seconds,
+    }
+    return SequenceRequest((), **named | known | more)
 
 
 def sampling_of(request: CommonFields, vocabulary: Vocabulary, settings: ServingSettings) -> SamplingParams:
@@ -224,7 +230,7 @@ class TokenTeller:
 
 
 # --- usage ---
-def usage_of(work: Work, ends: Sequence[RowEnd], thinking_tokens: int = 0) -> dict[str, Any]:
+def usage_of(work: InferenceRequest, ends: Sequence[SequenceEnd], thinking_tokens: int = 0) -> dict[str, Any]:
     """``usage`` of chat and completions."""
     completion = sum(len(end.token_ids) for end in ends)
     return {
@@ -240,18 +246,18 @@ def usage_of(work: Work, ends: Sequence[RowEnd], thinking_tokens: int = 0) -> di
     }
 
 
-def cached_tokens(work: Work, ends: Sequence[RowEnd]) -> int:
+def cached_tokens(work: InferenceRequest, ends: Sequence[SequenceEnd]) -> int:
     """Tokens of the prompts that were known and not read for the first output of each."""
     return sum(end.cached_tokens for end in ends[:: work.choices])
 
 
-def end_of(event: RowEvent) -> RowEnd:
+def end_of(event: SequenceEvent) -> SequenceEnd:
     """How an output ended, from its last event."""
     assert event.end is not None
     return event.end
 
 
-def thinking_tokens(vocabulary: Vocabulary, end: RowEnd, text: str, thinking: int) -> int:
+def thinking_tokens(vocabulary: Vocabulary, end: SequenceEnd, text: str, thinking: int) -> int:
     """How many of an output's tokens begin before the end of its thinking, ``thinking`` characters into the text."""
     length, offset = len(text[:thinking].encode()), 0
     for count, token in enumerate(end.token_ids):

@@ -9,7 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from structgen.core.constraints.cache import COMPILED
 from structgen.server.engine import StepReport
-from structgen.server.sequences import RowEnd
+from structgen.server.sequences import SequenceEnd
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 TOKENS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
@@ -87,7 +87,7 @@ class ServerMetrics:
         """Note a request that can be answered."""
         self.prompt_tokens.inc(prompt_tokens)
 
-    def ended(self, end: RowEnd, finish_reason: str) -> None:
+    def ended(self, end: SequenceEnd, finish_reason: str) -> None:
         """Note a finished output."""
         self.generation_tokens.inc(len(end.token_ids))
         self.forced_tokens.inc(end.stats.forced_tokens)

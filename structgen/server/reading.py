@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from json import scanner
 from typing import Any, TypeVar
 
 import pydantic
 
-from structgen.core.json_text import named_once
-from structgen.errors import TooComplexError
+from structgen.core.untrusted_json import read_object
+from structgen.errors import Place, SpecificationError, dotted
 from structgen.options import near_name
-from structgen.server.compiler import CompileLimits, check_size
-from structgen.server.errors import Place, RequestError, as_request_error, dotted
+from structgen.server.errors import RequestError
 from structgen.server.openai_types import NESTED_SUCCESSORS, NEUTRAL, SUCCESSORS, RequestPart, names_of
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 READ_AT_ONCE = 32 << 10
 """Bytes of a body that are read on the event loop: within a millisecond or two."""
 LONGEST_NAME = 100
 """Characters of names for which near ones are looked for: no field is as long."""
 SHOWN = 200
 """Characters of a wrong value that an error shows."""
-FEW_VALUES, MOST_VALUES = 10_000, 120_000
-"""Values of a body: up to the first, Python's own JSON parser holds up all other threads for some milliseconds only;
-beyond the second nothing is read, since no constraint may have as many (``CompileLimits.whole``)."""
-_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|,', re.DOTALL)
 _Request = TypeVar("_Request", bound=RequestPart)
 
 
@@ -35,64 +27,12 @@ def read_json(body: bytes) -> dict[str, Any]:
     """The object in a body.
 
     Raises:
-        RequestError: it is no UTF-8, no JSON, or no object; an object in it has a name twice; it has too many values.
+        RequestError: see ``read_object``.
     """
     try:
-        text = body.decode()
-        decoder = _FAST if body.count(b",") <= FEW_VALUES or _count_values(text) <= FEW_VALUES else _YIELDING
-        value = decoder.decode(text)
-        if _SURROGATE.search(body):
-            _check_characters(value)
-    except UnicodeDecodeError as error:
-        raise RequestError(f"The body is no UTF-8 (byte {error.start}).", code="invalid_json") from None
-    except UnicodeEncodeError:
-        raise RequestError(
-            "The body holds half of a surrogate pair, which is no character.", code="invalid_json"
-        ) from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        start = error.pos - min(error.colno - 1, 39)
-        shown = error.doc[start : start + 80].partition("\n")[0]
-        caret = f"{shown}\n{' ' * (error.pos - start)}^"
-        raise RequestError(f"The body is no JSON: {error.msg} ({where})\n{caret}", code="invalid_json") from None
-    except (RecursionError, ValueError) as error:  # nested too deeply; a number of thousands of digits; NaN
-        what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise RequestError(f"The body cannot be read: {what}.", code="invalid_json") from None
-    if not isinstance(value, dict):
-        raise RequestError(f"The body is a JSON {type(value).__name__}; expected an object.", code="invalid_json")
-    return value
-
-
-def _count_values(text: str) -> int:
-    """How many commas stand between values, about as many as there are values.
-
-    Raises:
-        RequestError: more than ``MOST_VALUES``.
-    """
-    count = 0
-    for found in _STRING_OR_COMMA.finditer(text):
-        count += found[0] == ","
-        if count > MOST_VALUES:
-            raise RequestError(f"The body has more than {MOST_VALUES:,} values; send less.", code="request_too_large")
-    return count
-
-
-def _check_characters(value: Any) -> None:
-    """Raise UnicodeEncodeError where a text in a value holds half of a surrogate pair."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            value.encode()
-        elif isinstance(value, dict):
-            waiting += value
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+        return read_object(body, "The body")
+    except SpecificationError as error:
+        raise RequestError(str(error), code=error.code) from None
 
 
 def read_request(kind: type[_Request], fields: dict[str, Any]) -> _Request:
@@ -183,26 +123,3 @@ def place_in(location: tuple[int | str, ...], body: Any, *, missing: bool = Fals
         elif missing and number == len(location) - 1:
             place.append(part)
     return place
-
-
-def _yielding(decoder: json.JSONDecoder) -> json.JSONDecoder:
-    """The decoder with the parts of Python's own that are written in Python: other threads go on beside it."""
-    decoder.parse_object, decoder.parse_array = json.decoder.JSONObject, json.decoder.JSONArray  # type: ignore[attr-defined]
-    decoder.scan_once = scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
-    return decoder
-
-
-_FAST = json.JSONDecoder(object_pairs_hook=named_once, parse_constant=_no_constant)
-_YIELDING = _yielding(json.JSONDecoder(object_pairs_hook=named_once, parse_constant=_no_constant))
-
-
-def check_limits(value: Any, place: Place, limits: CompileLimits) -> None:
-    """Refuse schemas and grammars beyond the limits, before anything is made of them.
-
-    Raises:
-        RequestError: `grammar_too_complex`.
-    """
-    try:
-        check_size(value, limits)
-    except TooComplexError as error:
-        raise as_request_error(error, place) from None

@@ -10,9 +10,9 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from structgen.server.errors import RequestError, as_request_error
-from structgen.server.inference_request import Work
+from structgen.server.inference_request import InferenceRequest
 from structgen.server.metrics import ServerMetrics
-from structgen.server.sequences import RowEnd, RowEvent
+from structgen.server.sequences import SequenceEnd, SequenceEvent
 from structgen.server.tracing import RequestTrace
 
 LOG = logging.getLogger("structgen.server")
@@ -44,9 +44,9 @@ class RequestRecord:
         self._first: float | None = None
         self._last: float | None = None
 
-    def asked(self, work: Work, model: str) -> None:
+    def asked(self, work: InferenceRequest, model: str) -> None:
         """Note what is asked for."""
-        self.details.update(model=model, stream=work.stream, prompt_tokens=work.prompt_tokens)
+        self.details.update(model=model, stream=work.sequence.streams, prompt_tokens=work.prompt_tokens)
         self.details["constraint"] = work.constraint.kind if work.constraint else None
         self._metrics.asked(work.prompt_tokens)
         if self.trace is not None:
@@ -76,7 +76,7 @@ class RequestRecord:
         finally:
             self._metrics.compiled(kind, outcome, time.monotonic() - started)
 
-    def event(self, event: RowEvent) -> None:
+    def event(self, event: SequenceEvent) -> None:
         """Note what is streamed."""
         now = time.monotonic()
         if self._first is None and event.tokens:
@@ -86,7 +86,7 @@ class RequestRecord:
             self._metrics.between_tokens.observe(now - self._last)
         self._last = now
 
-    def ended(self, ends: Sequence[RowEnd], work: Work) -> None:
+    def ended(self, ends: Sequence[SequenceEnd], work: InferenceRequest) -> None:
         """Note how the outputs ended."""
         reasons = [work.finish_reason(end.finish_reason) for end in ends]
         for end, reason in zip(ends, reasons, strict=True):

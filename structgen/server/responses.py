@@ -12,7 +12,15 @@ from structgen.server.chat import arguments_of, one_constraint, reply_work
 from structgen.server.custom_tools import as_functions, choice_as_function
 from structgen.server.errors import RequestError
 from structgen.server.formats import PlacedConstraint, format_constraint, schema_constraint, structured_constraint
-from structgen.server.inference_request import TokenTeller, Work, call_id, end_of, new_id, thinking_tokens, told_choice
+from structgen.server.inference_request import (
+    InferenceRequest,
+    TokenTeller,
+    call_id,
+    end_of,
+    new_id,
+    thinking_tokens,
+    told_choice,
+)
 from structgen.server.openai_types import CustomTool, FunctionTool, JsonSchemaFormat
 from structgen.server.outputs import CUSTOM_INPUT, OutputPart, OutputReader
 from structgen.server.responses_types import (
@@ -28,13 +36,15 @@ from structgen.server.responses_types import (
     ResponseJsonSchema,
     ResponseRequest,
 )
-from structgen.server.sequences import RowEnd, RowEvent
+from structgen.server.sequences import SequenceEnd, SequenceEvent
 from structgen.server.settings import ServingSettings
 
 LOGPROBS = "message.output_text.logprobs"
 
 
-def response_work(request: ResponseRequest, tokenizer: Any, vocabulary: Vocabulary, settings: ServingSettings) -> Work:
+def response_work(
+    request: ResponseRequest, tokenizer: Any, vocabulary: Vocabulary, settings: ServingSettings
+) -> InferenceRequest:
     """What a request asks for.
 
     Raises:
@@ -140,23 +150,21 @@ _CALL_EVENTS = {
 
 
 class ResponseWriter:
-    """Writes the answer to one request. Arguments as ``ChatWriter``, and the request, parts of which are told again."""
+    """Writes the answer to one request. Arguments as ``ChatWriter``."""
 
-    def __init__(
-        self, request: ResponseRequest, work: Work, vocabulary: Vocabulary, *, id: str, created: int, model: str
-    ) -> None:
+    def __init__(self, work: InferenceRequest, vocabulary: Vocabulary, *, id: str, created: int, model: str) -> None:
         self._work, self._vocabulary = work, vocabulary
-        self._head = _head(request, work, id, created, model)
+        self._head = _head(work, id, created, model)
         self._reader = OutputReader(work.form)
         self._teller = TokenTeller(vocabulary)
         self._ids: dict[int, tuple[str, str]] = {}  # of the items, and of their calls
         self._logprobs: dict[int, list[dict[str, Any]]] = {}
         self._sent = 0
         self._open: int | None = None
-        self._end: RowEnd | None = None
+        self._end: SequenceEnd | None = None
         self._text = ""
 
-    def completion(self, events: Sequence[RowEvent]) -> dict[str, Any]:
+    def completion(self, events: Sequence[SequenceEvent]) -> dict[str, Any]:
         """The whole response."""
         for _ in self.chunks(0, events[0]):
             pass
@@ -167,7 +175,7 @@ class ResponseWriter:
         for name in ("created", "in_progress"):
             yield self._event(f"response.{name}", response=self._head)
 
-    def chunks(self, index: int, event: RowEvent) -> Iterator[dict[str, Any]]:
+    def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """The events for what is new."""
         self._teller.add(event.tokens)
         self._text = event.text
@@ -281,7 +289,7 @@ class ResponseWriter:
             "usage": self._usage(self._end),
         }
 
-    def _usage(self, end: RowEnd) -> dict[str, Any]:
+    def _usage(self, end: SequenceEnd) -> dict[str, Any]:
         thinks = any(part.kind == "thinking" for part in self._reader.parts)
         thought = self._text.find(THOUGHT) + len(THOUGHT)
         count = thinking_tokens(self._vocabulary, end, self._text, thought) if thinks else 0
@@ -299,12 +307,13 @@ class ResponseWriter:
         return {"type": kind, "sequence_number": self._sent - 1, **fields}
 
 
-def _head(request: ResponseRequest, work: Work, id: str, created: int, model: str) -> dict[str, Any]:
+def _head(work: InferenceRequest, id: str, created: int, model: str) -> dict[str, Any]:
     """What is told of a response from its beginning on."""
 
     def told(value: Any) -> Any:
         return None if value is None else value.model_dump(by_alias=True, exclude_unset=True)
 
+    request: Any = work.asked
     choice = request.tool_choice
     text = told(request.text) or {}
     return {
@@ -325,12 +334,12 @@ def _head(request: ResponseRequest, work: Work, id: str, created: int, model: st
         "reasoning": {"effort": request.reasoning.effort if request.reasoning else None, "summary": None},
         "service_tier": "default",
         "store": False,
-        "temperature": work.params.temperature,
+        "temperature": work.sequence.params.temperature,
         "text": {**text, "format": text.get("format") or {"type": "text"}},
         "tool_choice": "auto" if choice is None else choice if isinstance(choice, str) else told(choice),
         "tools": [_told_tool(tool) for tool in request.tools or []],
         "top_logprobs": request.top_logprobs or 0,
-        "top_p": work.params.top_p,
+        "top_p": work.sequence.params.top_p,
         "truncation": "disabled",
         "usage": None,
         "user": request.user,

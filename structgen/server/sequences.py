@@ -23,7 +23,7 @@ from structgen.generation.generator import Generator
 from structgen.generation.models.defaults import ModelDefaults
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
-from structgen.generation.scheduler.request import Event, Handle, Request
+from structgen.generation.scheduler.request import Event, Handle, Request, SequenceTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,15 @@ class WrittenSoFar:
     log_probs: tuple[float, ...] = ()
     steered: int = 0
 
-    def and_then(self, event: RowEvent) -> WrittenSoFar:
+    def and_then(self, event: SequenceEvent) -> WrittenSoFar:
         """With what an event brought."""
         new = tuple(choice.token_id for choice in event.tokens), tuple(choice.logprob for choice in event.tokens)
         return WrittenSoFar(self.token_ids + new[0], self.log_probs + new[1], max(self.steered, event.steered))
 
 
-@dataclass(frozen=True, eq=False)
-class RowRequest:
-    """One output that is to be written.
+@dataclass(eq=False)
+class SequenceRequest(SequenceTerms):
+    """One output that is to be written. Nobody changes it: ``dataclasses.replace`` makes another.
 
     Attributes:
         prompt_ids: tokens of the prompt, at least one.
@@ -75,8 +75,6 @@ class RowRequest:
         max_new_tokens, stop, section: see ``Output``.
         top_logprobs: how many of the likeliest tokens to tell beside each.
         traced: whether to tell of each token how many were allowed, and whether it was drafted.
-        priority, key, salt, seconds, queue_seconds, prediction, arrived: see ``Request``.
-        streams: whether its text is told before it is whole.
         written: what another process had written of it; events go on behind that.
     """
 
@@ -87,20 +85,12 @@ class RowRequest:
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
     traced: bool = False
-    priority: int = 0
-    key: str = ""
-    salt: str = ""
-    seconds: float | None = None
-    queue_seconds: float | None = None
-    streams: bool = False
     written: WrittenSoFar | None = None
-    prediction: str | None = None
-    arrived: float | None = None
     section: SectionBudget | None = None
 
 
 @dataclass(frozen=True)
-class RowTimes:
+class SequenceTimes:
     """When an output came to the queue, its turn, its first token and its end: seconds of ``time.monotonic``."""
 
     submitted: float = 0.0
@@ -110,7 +100,7 @@ class RowTimes:
 
 
 @dataclass(frozen=True)
-class RowEnd:
+class SequenceEnd:
     """How an output ended.
 
     Attributes:
@@ -126,14 +116,14 @@ class RowEnd:
     stats: GenerationStats
     cached_tokens: int = 0
     preemptions: int = 0
-    times: RowTimes = RowTimes()
+    times: SequenceTimes = SequenceTimes()
     is_hurried: bool = False
     late_masks: int = 0
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
-class RowEvent:
+class SequenceEvent:
     """What a step brought of one output.
 
     Attributes:
@@ -146,7 +136,7 @@ class RowEvent:
 
     text: str
     tokens: tuple[TokenChoice, ...] = ()
-    end: RowEnd | None = None
+    end: SequenceEnd | None = None
     error: Exception | None = None
     steered: int = 0
 
@@ -155,13 +145,13 @@ class RowEvent:
         """Whether nothing follows."""
         return self.end is not None or self.error is not None
 
-    def after(self, before: RowEvent) -> RowEvent:
+    def after(self, before: SequenceEvent) -> SequenceEvent:
         """Both as one event."""
-        return RowEvent(self.text or before.text, before.tokens + self.tokens, self.end, self.error, self.steered)
+        return SequenceEvent(self.text or before.text, before.tokens + self.tokens, self.end, self.error, self.steered)
 
 
 class OutputWriter(Protocol):
-    """Writes outputs for an engine. ``RowWriter`` says what each does; its handles are any objects."""
+    """Writes outputs for an engine. ``SequenceWriter`` says what each does; its handles are any objects."""
 
     @property
     def waiting(self) -> int: ...
@@ -173,11 +163,11 @@ class OutputWriter(Protocol):
     def cache_bytes(self) -> int: ...
 
     def prepare(self) -> None: ...
-    def output(self, row: RowRequest) -> Any: ...
-    def submit(self, row: RowRequest, output: Any) -> Any: ...
+    def output(self, row: SequenceRequest) -> Any: ...
+    def submit(self, row: SequenceRequest, output: Any) -> Any: ...
     def cancel(self, handle: Any) -> None: ...
     def hurry(self) -> None: ...
-    def step(self) -> list[tuple[Any, RowEvent]]: ...
+    def step(self) -> list[tuple[Any, SequenceEvent]]: ...
     def close(self) -> None: ...
 
 
@@ -202,7 +192,7 @@ class ServedModel(Protocol):
         ...
 
     def placed(self, constraint: Constraint, grammar: Grammar) -> Grammar:
-        """A constraint that was compiled here, as ``RowRequest.grammar`` of this model has it."""
+        """A constraint that was compiled here, as ``SequenceRequest.grammar`` of this model has it."""
         ...
 
     def close(self) -> None:
@@ -221,7 +211,7 @@ class LocalModel:
 
     def writer(self, limits: SchedulerLimits) -> OutputWriter:
         """See ``ServedModel``."""
-        return RowWriter(self._generator, limits)
+        return SequenceWriter(self._generator, limits)
 
     def placed(self, _: Constraint, grammar: Grammar) -> Grammar:
         """See ``ServedModel``."""
@@ -253,7 +243,7 @@ class _TooLong:
                 self._found[grammar] = budget, str(error)
 
 
-class RowWriter:
+class SequenceWriter:
     """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``.
 
     Args:
@@ -296,7 +286,7 @@ class RowWriter:
         """What keys and values take."""
         return self._scheduler.reader.bytes
 
-    def output(self, row: RowRequest) -> Output:
+    def output(self, row: SequenceRequest) -> Output:
         """The output of a request. In any thread: whether the shortest one fits its budget may take a while to tell.
 
         Raises:
@@ -325,26 +315,21 @@ class RowWriter:
             output.take_up(row.written.token_ids, row.written.log_probs, row.written.steered)
         return output
 
-    def submit(self, row: RowRequest, output: Output) -> Handle:
+    def submit(self, row: SequenceRequest, output: Output) -> Handle:
         """Take on an output that ``output`` has made.
 
         Raises:
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
-        prediction = row.prediction if self._generator.reads_drafts else None  # it changes the speed
+        terms = row.terms()
+        if not self._generator.reads_drafts:
+            terms["prediction"] = None  # it changes the speed
         request = Request(
             self._generator.in_written_tokens(row.prompt_ids, output.remaining, row.salt),
             output,
-            self._generator.speculator(predicts=prediction is not None),
-            priority=row.priority,
-            key=row.key,
-            salt=row.salt,
-            seconds=row.seconds,
-            queue_seconds=row.queue_seconds,
-            streams=row.streams,
-            prediction=prediction,
+            self._generator.speculator(predicts=terms["prediction"] is not None),
             streamed=0 if row.written is None else len(row.written.token_ids),
-            arrived=row.arrived,
+            **terms,
         )
         handle = self._scheduler.submit(request)
         self._handles[handle] = 0.0
@@ -365,7 +350,7 @@ class RowWriter:
         for handle in self._handles:
             handle.request.seconds = 0.0
 
-    def step(self) -> list[tuple[Handle, RowEvent]]:
+    def step(self) -> list[tuple[Handle, SequenceEvent]]:
         """One step of all outputs, and what it brought. An output's error is its own event."""
         told, now = [], 0.0
         for event in self._scheduler.step():
@@ -374,11 +359,11 @@ class RowWriter:
                 first = self._handles[event.handle] = self._handles[event.handle] or now
                 if event.is_last:
                     del self._handles[event.handle]
-                told.append((event.handle, _row_event(event, first, now)))
+                told.append((event.handle, _sequence_event(event, first, now)))
         return told
 
 
-def _row_event(event: Event, first: float, now: float) -> RowEvent:
+def _sequence_event(event: Event, first: float, now: float) -> SequenceEvent:
     """What a scheduler's event tells of an output, whose first came at ``first``; in the thread that steps."""
     handle, output = event.handle, event.handle.output
     if isinstance(output, RecordedOutput):
@@ -387,23 +372,23 @@ def _row_event(event: Event, first: float, now: float) -> RowEvent:
         pairs = zip(event.token_ids, event.log_probs, strict=True)
         tokens = tuple(TokenChoice(token, logprob) for token, logprob in pairs)
     if event.error is not None:
-        return RowEvent("", tokens, error=event.error)
+        return SequenceEvent("", tokens, error=event.error)
     if event.finish_reason is None:
-        return RowEvent(handle.shown, tokens, steered=output.stats.steered_tokens)
+        return SequenceEvent(handle.shown, tokens, steered=output.stats.steered_tokens)
     grammar, data = None if output.matcher is None else output.matcher.grammar, output.data
-    end = RowEnd(
+    end = SequenceEnd(
         event.finish_reason,
         output.log_prob,
         tuple(output.token_ids),
         output.stats,
         handle.cached_tokens,
         handle.preemptions,
-        RowTimes(handle.submitted, handle.admitted or now, first, now),
+        SequenceTimes(handle.submitted, handle.admitted or now, first, now),
         handle.is_hurried,
         handle.late_masks,
         LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
     )
-    return RowEvent(output.text, tokens, end)
+    return SequenceEvent(output.text, tokens, end)
 
 
 def _recorded(output: RecordedOutput, places: range) -> Iterator[TokenChoice]:

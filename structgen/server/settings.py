@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from structgen.core.constraints.limits import CompileLimits
 from structgen.core.json_schema.prompt_forms import FormOption, checked_form
 from structgen.core.tool_calls.formats import format_named
 from structgen.errors import OptionsError
 from structgen.generation.models.defaults import DRAWING, UNKNOWN_MODEL, ModelDefaults
 from structgen.options import check_count
-from structgen.server.compiler import CompileLimits
 
 DEFAULT_LIMITS = CompileLimits()
 _OPTIONAL = ("max_rows_a_key", "max_cache_bytes", "max_prompt_length", "max_prompt_tokens", "max_connections")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from structgen.server.inference_request import Work
-from structgen.server.sequences import RowEnd
+from structgen.server.inference_request import InferenceRequest
+from structgen.server.sequences import SequenceEnd
 
 try:
     from opentelemetry import propagate, trace
@@ -58,15 +58,15 @@ class RequestTrace:
         if span.is_recording():
             self._span = span
 
-    def asked(self, work: Work, model: str) -> None:
+    def asked(self, work: InferenceRequest, model: str) -> None:
         """Note what is asked for."""
         if self._span is None:
             return
-        params = work.params
+        params = work.sequence.params
         attributes = {
             "gen_ai.request.model": model,
             "gen_ai.response.model": model,
-            "gen_ai.request.max_tokens": work.max_tokens,
+            "gen_ai.request.max_tokens": work.sequence.max_new_tokens,
             "gen_ai.request.temperature": params.temperature,
             "gen_ai.request.top_p": params.top_p,
             "gen_ai.request.top_k": params.top_k,
@@ -74,7 +74,7 @@ class RequestTrace:
             "gen_ai.request.frequency_penalty": params.frequency_penalty,
             "gen_ai.request.presence_penalty": params.presence_penalty,
             "gen_ai.request.choice.count": work.choices,
-            "gen_ai.request.stream": work.stream,
+            "gen_ai.request.stream": work.sequence.streams,
             "gen_ai.output.type": "text" if work.constraint is None else _output_type(work.constraint.kind),
             "gen_ai.usage.input_tokens": work.prompt_tokens,
             "structgen.constraint.kind": None if work.constraint is None else work.constraint.kind,
@@ -96,7 +96,7 @@ class RequestTrace:
         finally:
             child.end()
 
-    def ended(self, ends: Sequence[RowEnd], reasons: Sequence[str]) -> None:
+    def ended(self, ends: Sequence[SequenceEnd], reasons: Sequence[str]) -> None:
         """Note how the outputs came about, and why they ended."""
         if self._span is None:
             return

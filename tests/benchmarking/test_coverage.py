@@ -46,6 +46,7 @@ def read(out: Path) -> dict[str, Record]:
     return {entry["schema"]: entry for entry in entries if "schema" in entry}
 
 
+@pytest.mark.full
 def test_run_through_all_outcomes_and_resume(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.jsonl"
     arguments = [str(data), "--engines", "fake_engine:Fake", "--vocabulary", "bytes", "--time-limit", "1.5"]
@@ -67,6 +68,7 @@ def test_run_through_all_outcomes_and_resume(data: Path, tmp_path: Path, capsys:
     assert maskbench.main([*arguments, "--only-coverage"]) == 2, "another kind of run may not be mixed in"
 
 
+@pytest.mark.full
 def test_judge_measures_every_token_and_where_an_instance_died(data: Path) -> None:
     import fake_engine
 

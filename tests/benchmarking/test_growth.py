@@ -27,6 +27,7 @@ def test_numbered_schemas_differ_and_have_values() -> None:
         Draft202012Validator(growth.different_schema(number)).validate(growth.different_value(number))
 
 
+@pytest.mark.full
 def test_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [str(tmp_path), "--small", "--engines", "structgen", "--vocabulary", "bytes"]
     growth.main([*arguments, "--out", str(tmp_path / "out")])

@@ -25,6 +25,7 @@ SETTING = ModelSetting("tiny_bench:load", ENGINES, max_new_tokens=30, max_prompt
 CASES = [Case("D", name, json.dumps(schema)) for name, schema in SCHEMAS.items()]
 
 
+@pytest.mark.full
 def test_a_run_with_losses_and_its_resumption(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     records = run_benchmark(CASES, SETTING, Limits(3.0), out, quiet=True)

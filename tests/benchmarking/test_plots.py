@@ -58,6 +58,7 @@ def drawn_ticks(figure: Any, text: str, box: Any) -> bool:
     return True
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("title", TITLES)
 @pytest.mark.parametrize("engines", [FEW[:1], FEW, MANY], ids=["one", "few", "many"])
 @pytest.mark.parametrize("datasets", [["D"], ALIKE], ids=["a dataset", "many datasets"])
@@ -93,6 +94,7 @@ def test_colours_tell_engines_apart() -> None:
     assert found["structgen"] == "#0072B2"
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("title", TITLES)
 def test_a_plot_has_the_colours_of_its_page(title: str) -> None:
     made = records(FEW, ["D"])

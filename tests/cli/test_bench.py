@@ -31,6 +31,7 @@ def run(*arguments: str, code: int = 0) -> str:
     return " ".join(result.output.split())
 
 
+@pytest.mark.full
 def test_a_run_and_its_report(data: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     out, report = tmp_path / "out.jsonl", tmp_path / "report"
@@ -48,6 +49,7 @@ def test_a_run_and_its_report(data: Path, tmp_path: Path) -> None:
     assert "structgen bench &lt;x&gt;" in (tmp_path / "again" / "report.html").read_text()
 
 
+@pytest.mark.full
 def test_a_report_leaves_files_of_others_alone(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are named before anything runs, and a report that is there is replaced."""
     pytest.importorskip("matplotlib")
@@ -74,6 +76,7 @@ def test_a_report_leaves_files_of_others_alone(data: Path, tmp_path: Path, monke
     assert "need matplotlib" in run("jsonschemabench", *options, str(tmp_path / "new"), code=2) and not out.exists()
 
 
+@pytest.mark.full
 def test_a_plain_folder_is_one_dataset(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "orders"
     folder.mkdir()

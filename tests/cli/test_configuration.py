@@ -195,6 +195,7 @@ def test_generation_settings_of_a_file(run: Any, tmp_path: Path) -> None:
     assert code == 2 and "Cannot read the generation settings" in output
 
 
+@pytest.mark.full
 def test_the_command_serves_what_a_file_says(tmp_path: Path) -> None:
     """In a process of its own: address, names, template and context of the file; it ends with 0."""
     httpx2 = pytest.importorskip("httpx2")

@@ -85,6 +85,7 @@ def test_every_command_is_here() -> None:
         assert has == (name not in NO_RESULT), name
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", NAMES)
 def test_standard_output_is_json_alone(name: str, folder: Path) -> None:
     if name == "bench report":

@@ -57,6 +57,7 @@ def test_advice() -> None:
     assert advice(free_map, json.dumps({"m": {"anything": "x" * 50}}), False) is None
 
 
+@pytest.mark.full
 def test_the_command_line_says_it() -> None:
     schema = json.dumps({"properties": {"a": {"type": "boolean"}}, "minProperties": 9, "type": "object"})
     code, stdout, stderr = run("generate", "p", "--schema", schema, "--temperature", "1", "--seed", "1")

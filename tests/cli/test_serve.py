@@ -81,6 +81,7 @@ def started(port: int, drain_seconds: float, program: str = PROGRAM) -> Any:
     raise AssertionError(process.communicate()[1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains(port: int, number: int) -> None:
     httpx2 = pytest.importorskip("httpx2")
@@ -97,6 +98,7 @@ def test_a_signal_drains(port: int, number: int) -> None:
     assert '"status": 200' in errors and "Traceback" not in errors
 
 
+@pytest.mark.full
 def test_a_port_in_use_is_told(port: int) -> None:
     import socket
 
@@ -131,6 +133,7 @@ def preparing(port: int, change: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_what_prepares_itself_at_once(port: int, number: int) -> None:
     """It listens meanwhile, is healthy but not ready, and says on its log what takes so long."""
@@ -164,6 +167,7 @@ def test_drafts_that_cannot_be_used_end_the_server(port: int) -> None:
 FEW_FILES = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))\n" + PROGRAM
 
 
+@pytest.mark.full
 def test_more_connections_than_files_stop_nobody(port: int) -> None:
     """300 idle connections under ``ulimit -n 256``: who asks is answered; the log stays short, JSON line by line."""
     import json

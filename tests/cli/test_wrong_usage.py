@@ -109,6 +109,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "plain" / "person.json").write_text(NULL)
 
 
+@pytest.mark.first_case
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("arguments", "code", "phrases"), CASES, ids=lambda value: str(value)[:60])
 def test_it_is_said_at_once(arguments: list[str], code: int, phrases: list[str]) -> None:
@@ -127,6 +128,7 @@ def test_the_table_is_long() -> None:
 LOCALES = [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "POSIX", "COLUMNS": "20"}]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("environment", LOCALES, ids=str)
 def test_terminals_without_unicode(environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "structgen.cli.main", "check", '{"type": "é"}']

@@ -13,6 +13,7 @@ from structgen.core.workers import Limits, LostWorker, Worker, WorkerError, resi
 from tests.echo_server import Echo
 
 
+@pytest.mark.full
 def test_losses_are_told_apart_and_a_fresh_process_takes_over() -> None:
     worker = Worker(Echo, "world", Limits(1.0), ("a", "b"))
     try:
@@ -52,6 +53,7 @@ def test_memory_guard() -> None:
         worker.close()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the guard reads /proc")
 def test_processor_time_is_told_from_waiting() -> None:
     worker = Worker(Echo, "world", Limits(100.0, processor_seconds=0.7), ("a",))
@@ -64,6 +66,7 @@ def test_processor_time_is_told_from_waiting() -> None:
         worker.close()
 
 
+@pytest.mark.full
 def test_what_nobody_wants_is_ended() -> None:
     worker = Worker(Echo, "world", Limits(100.0), ("a",))
     try:

@@ -38,6 +38,7 @@ def test_every_draft_and_keyword_is_written() -> None:
         assert missing <= ({"dependencies"} if draft.startswith("draft20") else set()), draft
 
 
+@pytest.mark.full
 def test_a_planted_fault_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that forgets maxItems."""
 
@@ -112,6 +113,7 @@ def test_lost_processes_are_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isolated(case) == "crash"
 
 
+@pytest.mark.full
 def test_a_short_run(tmp_path: Path) -> None:
     run = fuzz(77, 0.2, 1, only=["expressions"], texts=300)
     assert run.tally["texts"] >= 300 or run.seconds > 10

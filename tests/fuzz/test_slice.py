@@ -29,6 +29,7 @@ SLICES = [
 ]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(("area", "seeds"), SLICES)
 def test_slice(area: str, seeds: range) -> None:
     tally: Counter[str] = Counter()

@@ -66,6 +66,7 @@ def test_what_is_written_is_what_single_calls_write() -> None:
     assert [told(result) for result in run(together())] == [told(result) for result in single] * 3
 
 
+@pytest.mark.full
 def test_calls_that_are_under_way_together_share_the_models_calls() -> None:
     gen = generator()
     model: Any = gen.model
@@ -90,6 +91,7 @@ class PaddedModel(TinyModel):
         return PaddedRows(self)
 
 
+@pytest.mark.full
 def test_padded_rows_that_are_asked_for_together_are_read_together() -> None:
     gen = Generator(PaddedModel(VOCABULARY.size), ByteTokenizer(), vocabulary=VOCABULARY)
     single = [gen.generate(f"p{seed}", SCHEMA, temperature=1.0, seed=seed) for seed in range(12)]
@@ -201,6 +203,7 @@ def test_a_task_that_is_cancelled_before_it_began_writes_nothing() -> None:
     )
 
 
+@pytest.mark.full
 def test_leaving_a_stream_stops_it() -> None:
     gen = generator(0.001)
 
@@ -219,6 +222,7 @@ def test_leaving_a_stream_stops_it() -> None:
     assert AsyncWriter(gen).coroutines._scheduler.is_idle
 
 
+@pytest.mark.full
 def test_the_loop_goes_on_meanwhile() -> None:
     gen = generator(0.1)
     model: Any = gen.model
@@ -235,6 +239,7 @@ def test_the_loop_goes_on_meanwhile() -> None:
     assert run(scenario()) > 5 * (model.forwards - before)  # of some 90 that there is time for
 
 
+@pytest.mark.full
 def test_it_may_be_used_beside_other_calls_and_from_several_loops() -> None:
     gen = generator(0.0005)
     expected = [gen.generate(f"p{seed}", SCHEMA, temperature=1.0, seed=seed).text for seed in range(8)]
@@ -258,6 +263,7 @@ def test_it_may_be_used_beside_other_calls_and_from_several_loops() -> None:
     assert found == {"a": expected, "b": expected, "without": expected}
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python's own, of such a loop
 def test_a_loop_that_is_closed_with_work_under_way() -> None:
     gen = generator(0.001)

@@ -69,6 +69,7 @@ def test_grammars_are_read_by_lark_in_lark(path: Path) -> None:
     assert accepts(compiled("lark.lark", "start", "contextual"), text) == parses(theirs, text)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("module", [sched, stat, token], ids=lambda module: str(module.__name__))
 def test_python_reads_the_standard_library(module: ModuleType) -> None:
     text = Path(str(module.__file__)).read_text()
@@ -80,6 +81,7 @@ def test_python_reads_the_standard_library(module: ModuleType) -> None:
         assert accepts(ours, mutant) == parses(theirs, mutant), mutant
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("lexer", JUDGES)
 def test_library_terminals(lexer: str) -> None:
     """Every terminal of common and unicode between two signs."""

@@ -11,6 +11,7 @@ from tests.grammars.shipped import FOLDER, INDENTED, NAMES, accepts, corpus, gra
 CASES = [(name, "dynamic") for name in NAMES] + [(name, "contextual") for name in [*NAMES, *INDENTED]]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(("name", "lexer"), CASES)
 def test_corpus(name: str, lexer: str) -> None:
     assert "Source: " in (FOLDER / f"{name}.lark").read_text().partition("\nstart:")[0]
@@ -20,6 +21,7 @@ def test_corpus(name: str, lexer: str) -> None:
         assert not accepts(grammar(name, lexer), text) and not parses(judge(name, lexer), text), text
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(("name", "lexer"), CASES)
 def test_mutations(name: str, lexer: str) -> None:
     found = []

@@ -178,6 +178,7 @@ def test_python_expressions_as_python_writes_them() -> None:
         assert accepts(grammar("python_expression", "dynamic"), ast.unparse(ast.parse(text, mode="eval"))), text
 
 
+@pytest.mark.full
 def test_python_programs() -> None:
     """The subset by Lark's own LALR parser and indenter: all that it takes is Python."""
     parser = judge("python_subset", "contextual")

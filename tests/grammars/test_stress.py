@@ -18,6 +18,7 @@ WORDS = [f"option {number * 7919 % 10_000}" for number in range(10_000)]
 LEXERS = ("dynamic", "contextual")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "compiled",
     [
@@ -53,6 +54,7 @@ def test_empty_rules_in_circles(name: str) -> None:
     assert not accepts(compiled, "xxy")
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("lexer", LEXERS)
 @pytest.mark.parametrize(
     ("name", "left", "middle", "right"),
@@ -93,6 +95,7 @@ def test_long_texts_take_no_more_rows(name: str) -> None:
     assert int(compiled.machine().heap[k.H_TOP]) - used <= more
 
 
+@pytest.mark.full
 def test_masks_of_long_texts_agree_with_acceptance() -> None:
     """Tokens of many characters over an ambiguous grammar, far into a text."""
     vocabulary = Vocabulary(

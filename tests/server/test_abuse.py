@@ -20,7 +20,7 @@ pytest.importorskip("prometheus_client")
 
 import httpx2
 
-from structgen.server.compiler import CompileLimits
+from structgen.core.constraints.limits import CompileLimits
 from tests.server.tiny import EOS, generator
 from tests.server.tiny_server import RunningServer, serving
 
@@ -144,6 +144,7 @@ def test_a_client_that_leaves_before_the_answer(server: RunningServer, http: htt
     assert server.wait_until_idle(5) and works(http)
 
 
+@pytest.mark.full
 def test_a_client_that_reads_nothing(server: RunningServer, http: httpx2.Client) -> None:
     """Its answer fills the buffers of the connection; then it is given up, and nobody waited for it."""
     with socket.socket() as connection:
@@ -159,6 +160,7 @@ def test_a_client_that_reads_nothing(server: RunningServer, http: httpx2.Client)
         assert server.wait_until_idle(30) and works(http)
 
 
+@pytest.mark.full
 def test_a_request_that_never_ends(server: RunningServer, http: httpx2.Client) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(as_http(HELLO)[:-1])
@@ -166,6 +168,7 @@ def test_a_request_that_never_ends(server: RunningServer, http: httpx2.Client) -
         assert b" 408 " in connection.recv(1000).split(b"\r\n")[0] and works(http)
 
 
+@pytest.mark.full
 def test_constraints_are_tried_out_elsewhere_first() -> None:
     """One that takes too long is refused in time, twice, while others are served; good ones of all kinds pass."""
     limits = CompileLimits(seconds=1.0)
@@ -198,6 +201,7 @@ def _doubling(count: int) -> str:
     return "start: A0\n" + "\n".join(rules) + f'\nA{count}: "a"\n'
 
 
+@pytest.mark.full
 def test_grammars_are_read_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """``/check`` and chats with grammars that take long to read: ``/health`` is answered meanwhile."""
 
@@ -230,6 +234,7 @@ def test_grammars_are_read_in_another_process(monkeypatch: pytest.MonkeyPatch) -
         time.sleep(0.1)
 
 
+@pytest.mark.full
 def test_clients_that_leave_while_their_constraint_is_compiled(caplog: pytest.LogCaptureFixture) -> None:
     """What they asked for is given up: the next new constraint is compiled at once, a kept one meanwhile; nothing of
     their texts is in the log."""

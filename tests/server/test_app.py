@@ -57,6 +57,7 @@ def test_a_wrong_key_is_not_read_further() -> None:
         assert http.post(CHAT, json=HELLO, headers={"authorization": "Bearer k"}).status_code == 200
 
 
+@pytest.mark.full
 def test_hosts() -> None:
     with serving(hosts=frozenset({"127.0.0.1", "[::1]"})) as server, httpx2.Client(base_url=server.url) as http:
         assert http.post(CHAT, json=HELLO).status_code == 200
@@ -79,6 +80,7 @@ def test_rates() -> None:
         assert 1 <= int(answers[-1].headers["retry-after"]) <= 21 and answers[-1].headers["x-should-retry"] == "true"
 
 
+@pytest.mark.full
 def test_the_queue_turns_away_and_the_admitted_finish() -> None:
     with serving(generator(0.002), max_rows=1, max_waiting=3) as server:
         statuses: list[int] = []
@@ -345,6 +347,7 @@ def test_a_predicted_text_is_counted_and_changes_nothing() -> None:
         assert several["choices"][0]["message"]["content"] == text
 
 
+@pytest.mark.full
 def test_thinking_is_closed_within_its_budget() -> None:
     """In chats and responses, with an answer, tools or any text behind it, by request or by setting."""
     parameters = {"type": "object", "additionalProperties": False}

@@ -156,6 +156,7 @@ def test_the_queue_is_bounded() -> None:
     run(scenario, waiting=3)
 
 
+@pytest.mark.full
 def test_errors_of_what_was_left_are_told_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     """A client hangs up while its constraint is compiled, which then fails: its text is not in the log."""
     caplog.set_level(logging.DEBUG)

@@ -14,7 +14,7 @@ from structgen.generation.models.defaults import ModelDefaults
 from structgen.server.chat import ChatWriter, chat_work
 from structgen.server.completions import CompletionWriter, completion_work
 from structgen.server.errors import RequestError
-from structgen.server.inference_request import Work
+from structgen.server.inference_request import InferenceRequest
 from structgen.server.openai_types import ChatRequest, CompletionRequest
 from structgen.server.reading import read_request
 from structgen.server.settings import ServingSettings
@@ -33,16 +33,16 @@ TOOLS = [
 HEAD: dict[str, Any] = {"id": "x", "created": 1, "model": "tiny"}
 
 
-def work_of(tokenizer: Any = None, settings: ServingSettings = SETTINGS, **fields: Any) -> Work:
+def work_of(tokenizer: Any = None, settings: ServingSettings = SETTINGS, **fields: Any) -> InferenceRequest:
     request = read_request(ChatRequest, {"messages": HELLO, **fields})
     return chat_work(request, tokenizer or ByteTokenizer(), VOCABULARY, settings)
 
 
-def prompt_of(work: Work) -> str:
+def prompt_of(work: InferenceRequest) -> str:
     return bytes(work.prompts[0]).decode()
 
 
-def accepts(work: Work, text: str) -> bool:
+def accepts(work: InferenceRequest, text: str) -> bool:
     """Whether the constraint of the work takes the whole text."""
     assert work.constraint is not None
     matcher = work.constraint.constraint.compile(VOCABULARY).matcher()
@@ -72,20 +72,32 @@ def test_sampling_fields() -> None:
         max_tokens=7,
         priority=3,
     )
-    params = work.params
+    params = work.sequence.params
     assert (params.temperature, params.top_p, params.top_k, params.min_p) == (0.5, 0.9, 5, 0.1)
     assert (params.frequency_penalty, params.presence_penalty, params.repetition_penalty) == (1.0, -1.0, 1.2)
     assert dict(params.logit_bias) == {65: -100} and params.seed == 2**64 - 1
-    assert (work.stop, work.choices, work.max_tokens, work.priority) == (("END",), 2, 7, 3)
-    rows = work.rows(None, lambda prompt, wanted: wanted, "key", SETTINGS)
+    assert (work.sequence.stop, work.choices, work.sequence.max_new_tokens, work.sequence.priority) == (
+        ("END",),
+        2,
+        7,
+        3,
+    )
+    rows = work.sequences(None, lambda prompt, wanted: wanted, "key")
     assert [row.params.seed for row in rows] == [2**64 - 1, 0]
 
 
 def test_what_is_not_said_is_as_openai_has_it() -> None:
     work = work_of()
-    assert work.params.temperature == 1.0 and work.params.seed is None and work.choices == 1
-    assert work.constraint is None and work.logprobs is None and work.max_tokens == SETTINGS.default_max_tokens
-    assert work_of(max_completion_tokens=9).max_tokens == 9 and work_of(top_k=-1).params.top_k is None
+    assert work.sequence.params.temperature == 1.0 and work.sequence.params.seed is None and work.choices == 1
+    assert (
+        work.constraint is None
+        and work.logprobs is None
+        and work.sequence.max_new_tokens == SETTINGS.default_max_tokens
+    )
+    assert (
+        work_of(max_completion_tokens=9).sequence.max_new_tokens == 9
+        and work_of(top_k=-1).sequence.params.top_k is None
+    )
 
 
 def test_messages_of_all_roles() -> None:
@@ -155,15 +167,15 @@ def test_the_form_in_which_the_model_is_told_of_the_schema() -> None:
 
 def test_temperature_where_a_request_names_none() -> None:
     own = ModelDefaults(temperature=0.2, top_p=0.9, top_k=40, min_p=0.1)
-    params = work_of(settings=ServingSettings(model_defaults=own)).params
+    params = work_of(settings=ServingSettings(model_defaults=own)).sequence.params
     assert (params.temperature, params.top_p, params.top_k, params.min_p) == (0.2, 0.9, 40, 0.1)
     asked: dict[str, Any] = {"temperature": 0, "top_p": 1, "top_k": -1, "min_p": 0}
-    params = work_of(settings=ServingSettings(model_defaults=own), **asked).params
+    params = work_of(settings=ServingSettings(model_defaults=own), **asked).sequence.params
     assert (params.temperature, params.top_p, params.top_k, params.min_p) == (0.0, 1.0, None, 0.0)
-    assert work_of().params.temperature == 1.0  # of a model that says nothing of itself
+    assert work_of().sequence.params.temperature == 1.0  # of a model that says nothing of itself
     settings = ServingSettings(model_defaults=own, default_temperature=0.7)
-    assert work_of(settings=settings).params.temperature == 0.7
-    assert work_of(settings=settings, temperature=0.0).params.temperature == 0.0
+    assert work_of(settings=settings).sequence.params.temperature == 0.7
+    assert work_of(settings=settings, temperature=0.0).sequence.params.temperature == 0.0
 
 
 @pytest.mark.parametrize(
@@ -381,7 +393,7 @@ def test_thinking_comes_before_what_is_constrained() -> None:
 
 # --- what is answered ---
 def streamed(
-    work: Work, text: str, cuts: list[int], finish: str = "stop"
+    work: InferenceRequest, text: str, cuts: list[int], finish: str = "stop"
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The message that chunks add up to, as OpenAI's clients add them up, and the chunks."""
     writer = ChatWriter(work, VOCABULARY, **HEAD)
@@ -407,7 +419,7 @@ def streamed(
     return message, chunks
 
 
-def whole(work: Work, text: str, finish: str = "stop") -> dict[str, Any]:
+def whole(work: InferenceRequest, text: str, finish: str = "stop") -> dict[str, Any]:
     """The same of an answer that is not streamed."""
     writer = ChatWriter(work, VOCABULARY, **HEAD)
     answer = writer.completion([merged(events_of(text, [], finish))])
@@ -499,7 +511,7 @@ def test_usage_counts_all_outputs_and_thinking() -> None:
 
 
 # --- completions ---
-def completion_of(**fields: Any) -> Work:
+def completion_of(**fields: Any) -> InferenceRequest:
     request = read_request(CompletionRequest, {"prompt": "Hello", **fields})
     return completion_work(request, ByteTokenizer(), VOCABULARY, SETTINGS)
 

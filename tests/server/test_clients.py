@@ -268,6 +268,7 @@ def test_errors_are_the_clients_own(client: openai.OpenAI) -> None:
         client.chat.completions.create(model="tiny", messages=HELLO, extra_body={"guided_json": {}})
 
 
+@pytest.mark.full
 def test_64_mixed_at_once(server: RunningServer) -> None:
     """All valid, and equal to what each gets alone."""
     forms: list[dict[str, Any]] = [

@@ -16,9 +16,10 @@ import pytest
 
 import structgen
 from structgen.core.constraints.cache import COMPILED, content_key, joined
+from structgen.core.constraints.limits import CompileLimits, check_size
 from structgen.errors import ConstraintError, InternalError, StructgenError, TooComplexError
 from structgen.server.async_compiler import AsyncCompiler
-from structgen.server.compiler import CompileLimits, CompileService, check_size
+from structgen.server.compiler import CompileService
 from structgen.server.errors import RequestError, as_request_error
 from structgen.server.formats import structured_constraint
 from structgen.server.openai_types import StructuredOutputs
@@ -72,6 +73,7 @@ def test_errors_are_those_of_compiling(service: CompileService) -> None:
         service.compile(structgen.gbnf('root ::= ("a"'))
 
 
+@pytest.mark.full
 def test_nothing_is_compiled_in_the_server(service: CompileService) -> None:
     """What comes of a trial is sent: a constraint that compiles in other processes only has its grammar here."""
     grammar: Any = service.compile(_Elsewhere(os.getpid()))  # type: ignore[arg-type]
@@ -84,6 +86,7 @@ def test_what_cannot_be_sent_is_compiled_here(service: CompileService) -> None:
     assert grammar.matcher().accept_bytes(b"a")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not CAN_FORK, reason="the system has no forks")
 def test_a_small_constraint_overtakes_hostile_ones() -> None:
     """Six callers ask without end for what takes all its time; each new small constraint is there in two seconds.
@@ -130,6 +133,7 @@ def _longest_wait(run: int) -> float:
         service.close()
 
 
+@pytest.mark.full
 def test_what_takes_longer_than_a_stage_is_begun_anew(service: CompileService) -> None:
     """It is neither refused nor remembered, and passes once it has its time."""
     constraint: Any = _Busy(0.6)
@@ -139,6 +143,7 @@ def test_what_takes_longer_than_a_stage_is_begun_anew(service: CompileService) -
     assert service.compile(constraint) is not None
 
 
+@pytest.mark.full
 def test_what_takes_too_long_is_refused_and_the_service_goes_on(service: CompileService) -> None:
     slow = _Slow()
     with pytest.raises(TooComplexError, match="more than 2 s") as refused:
@@ -149,11 +154,13 @@ def test_what_takes_too_long_is_refused_and_the_service_goes_on(service: Compile
     assert service.compile(structgen.regex("a")) is not None
 
 
+@pytest.mark.full
 def test_waiting_is_no_processor_time(service: CompileService) -> None:
     """A trial that others hold up is not refused: its limit is of processor time."""
     assert service.compile(_Sleeping(3.0)) is not None  # type: ignore[arg-type]
 
 
+@pytest.mark.full
 def test_what_was_lost_or_stood_still_is_not_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for outcome in ("exit", "stall"):
         monkeypatch.setattr("structgen.server.compiler.STALLED", 1 if outcome == "stall" else 6)

@@ -20,7 +20,7 @@ from structgen.generation.models.tiny import TinyModel, TinyRows
 from structgen.generation.sampling import SamplingParams
 from structgen.server.engine import AsyncEngine
 from structgen.server.errors import RequestError, as_request_error
-from structgen.server.sequences import RowRequest
+from structgen.server.sequences import SequenceRequest
 from structgen.server.settings import ServingSettings
 from tests.fakes import FakeConstraint, NestedMatcher
 from tests.server.tiny import EOS, VOCABULARY, ByteTokenizer, SlowModel, generator
@@ -42,6 +42,7 @@ def run(scenario: Any, gen: Any = None, **settings: Any) -> Any:
         engine.close()
 
 
+@pytest.mark.full
 def test_many_at_once_are_what_single_calls_write() -> None:
     tasks: list[tuple[str, Any, dict[str, Any]]] = [
         ("one", SCHEMA, {"temperature": 1.0, "seed": 1}),
@@ -142,8 +143,8 @@ def test_cancelling_a_task_cancels_its_output() -> None:
     assert run(scenario, generator(0.001))
 
 
-def requests(count: int, **fields: Any) -> list[RowRequest]:
-    return [RowRequest(**{"prompt_ids": [1, 2], **fields}) for _ in range(count)]
+def requests(count: int, **fields: Any) -> list[SequenceRequest]:
+    return [SequenceRequest(**{"prompt_ids": [1, 2], **fields}) for _ in range(count)]
 
 
 def test_a_full_queue_turns_away() -> None:
@@ -158,6 +159,7 @@ def test_a_full_queue_turns_away() -> None:
     run(scenario, generator(0.002), max_rows=1, max_waiting=3)
 
 
+@pytest.mark.full
 def test_a_caller_who_fills_the_queue_makes_way() -> None:
     """Its last request is turned away; requests of which something came are not."""
 
@@ -390,7 +392,7 @@ def test_a_slow_reader_gets_what_it_missed_at_once() -> None:
 def test_logprobs_are_those_of_the_generator() -> None:
     async def scenario(engine: AsyncEngine) -> Any:
         grammar = await engine.compile(structgen.json_schema(SCHEMA))
-        row = RowRequest(list(b"p"), grammar, max_new_tokens=40, top_logprobs=3)
+        row = SequenceRequest(list(b"p"), grammar, max_new_tokens=40, top_logprobs=3)
         return await engine.submit([row]).last()
 
     (event,) = run(scenario)
@@ -407,7 +409,7 @@ def test_logprobs_against_the_models_own_logits() -> None:
     import numpy as np
 
     async def scenario(engine: AsyncEngine) -> Any:
-        return await engine.submit([RowRequest([1, 2], max_new_tokens=6, top_logprobs=2)]).last()
+        return await engine.submit([SequenceRequest([1, 2], max_new_tokens=6, top_logprobs=2)]).last()
 
     (event,) = run(scenario)
     model, ids = SlowModel(VOCABULARY.size), [1, 2]
@@ -422,7 +424,7 @@ def test_logprobs_against_the_models_own_logits() -> None:
 
 
 def test_drafts_change_nothing_but_what_traces_tell() -> None:
-    row = RowRequest(list(b"abcabcabcabc"), max_new_tokens=120, traced=True)
+    row = SequenceRequest(list(b"abcabcabcabc"), max_new_tokens=120, traced=True)
 
     async def scenario(engine: AsyncEngine) -> Any:
         return (await engine.submit([row]).last())[0]
@@ -483,6 +485,7 @@ def test_nothing_is_left_behind() -> None:
     assert run(scenario) == ({}, set(), True)
 
 
+@pytest.mark.full
 def test_a_late_mask_fails_by_name_and_delays_nobody() -> None:
     """One constraint never says what may follow; the others are written meanwhile."""
     gate = threading.Event()
@@ -534,16 +537,16 @@ def test_an_output_that_takes_long_to_begin_holds_up_no_other_caller() -> None:
     async def scenario(engine: AsyncEngine) -> None:
         make = engine._writer.output
 
-        def output(request: RowRequest) -> Any:
+        def output(request: SequenceRequest) -> Any:
             if request.key == "greedy":
                 begun.set()
                 gate.wait(20)
             return make(request)
 
         engine._writer.output = output  # type: ignore[method-assign, assignment]
-        greedy = [engine.submit([RowRequest([1], max_new_tokens=3, key="greedy")], "greedy") for _ in range(8)]
+        greedy = [engine.submit([SequenceRequest([1], max_new_tokens=3, key="greedy")], "greedy") for _ in range(8)]
         await asyncio.to_thread(begun.wait, 10)
-        other = engine.submit([RowRequest([1], max_new_tokens=3)], "other")
+        other = engine.submit([SequenceRequest([1], max_new_tokens=3)], "other")
         assert (await asyncio.wait_for(other.last(), 10))[0].end is not None
         for stream in greedy[4:]:
             engine.cancel(stream)
@@ -562,13 +565,13 @@ def test_a_budget_that_did_not_do_is_refused_at_once() -> None:
         writer: Any = engine._writer
         for budget in (2_000, 2_000, 30):
             with pytest.raises(IncompleteOutputError, match=f"{budget} of {budget} tokens .* 300,002 bytes"):
-                await engine.submit([RowRequest([1], grammar, max_new_tokens=budget)]).last()
+                await engine.submit([SequenceRequest([1], grammar, max_new_tokens=budget)]).last()
         started = time.process_time()
         for _ in range(200):
             with pytest.raises(IncompleteOutputError):
-                writer.output(RowRequest([1], grammar, max_new_tokens=2_000))
+                writer.output(SequenceRequest([1], grammar, max_new_tokens=2_000))
         assert time.process_time() - started < 0.5
         with pytest.raises(IncompleteOutputError, match="2001 of 2001"):
-            writer.output(RowRequest([1], grammar, max_new_tokens=2_001))
+            writer.output(SequenceRequest([1], grammar, max_new_tokens=2_001))
 
     run(scenario)

@@ -32,6 +32,7 @@ def client_of(server: RunningServer, key: str = "k") -> Iterator[tuple[openai.Op
         yield client, answers
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("settings", "asked", "kind", "status", "code", "retries"),
     [

@@ -22,7 +22,7 @@ from structgen.core.constraints.cache import content_key
 from structgen.server.chat import ChatWriter, chat_work
 from structgen.server.completions import CompletionWriter, completion_work
 from structgen.server.errors import RequestError
-from structgen.server.inference_request import Work
+from structgen.server.inference_request import InferenceRequest
 from structgen.server.openai_types import NEUTRAL, ChatRequest, CommonFields, CompletionRequest
 from structgen.server.reading import read_request
 from structgen.server.responses import ResponseWriter, response_work
@@ -83,14 +83,14 @@ class Endpoint:
     """The lists of one endpoint."""
 
     request: type[CommonFields]
-    work: Callable[..., Work]
+    work: Callable[..., InferenceRequest]
     theirs: Any
     base: dict[str, Any]
     effective: list[Sample]
     taken: list[dict[str, Any]]
     refused: list[dict[str, Any]]
 
-    def work_of(self, fields: dict[str, Any]) -> Work:
+    def work_of(self, fields: dict[str, Any]) -> InferenceRequest:
         request = read_request(self.request, {**self.base, **fields})
         return self.work(request, ByteTokenizer(TEMPLATE), VOCABULARY, ServingSettings())
 
@@ -99,7 +99,8 @@ class Endpoint:
         request, tokenizer = read_request(self.request, {**self.base, **fields}), ByteTokenizer(TEMPLATE)
         work = self.work(request, tokenizer, VOCABULARY, ServingSettings())
         key = None if work.constraint is None else content_key(work.constraint.constraint)
-        return repr([dataclasses.replace(work, constraint=None), tokenizer.fields, request.model]), key
+        answer = [work.include_usage, work.finish_reason("length")]
+        return repr([dataclasses.replace(work, constraint=None), tokenizer.fields, request.model, *answer]), key
 
 
 CHAT = Endpoint(
@@ -255,7 +256,7 @@ def test_events_of_responses_are_of_the_packages_types(
     work = response_work(request, ByteTokenizer(template), VOCABULARY, ServingSettings())
 
     def fresh() -> ResponseWriter:
-        return ResponseWriter(request, work, VOCABULARY, **HEAD)
+        return ResponseWriter(work, VOCABULARY, **HEAD)
 
     Response.model_validate(fresh().completion([merged(events_of(text, [], finish))]))
     writer = fresh()
@@ -278,7 +279,7 @@ def test_items_of_a_response_begin_and_end_in_order() -> None:
     """Each item is added, filled and done before the next, and its parts within it."""
     request = read_request(ResponseRequest, {"input": "x", "tools": [FLAT]})
     work = response_work(request, ByteTokenizer(TEMPLATE), VOCABULARY, ServingSettings())
-    writer = ResponseWriter(request, work, VOCABULARY, **HEAD)
+    writer = ResponseWriter(work, VOCABULARY, **HEAD)
     text = f"Hm. {CALLS}\n{CALLS}"
     kinds = [
         e["type"].removeprefix("response.")

@@ -44,6 +44,7 @@ async def one(client: httpx2.AsyncClient, number: int) -> str:
     return str((await client.post(CHAT, json=body)).status_code)
 
 
+@pytest.mark.full
 def test_many_requests_leave_nothing_behind() -> None:
     async def all_of_them(url: str) -> Counter[str]:
         limits, turns = httpx2.Limits(max_connections=32), asyncio.Semaphore(24)

@@ -36,6 +36,7 @@ def _json(constraint: Any) -> Any:
     return structgen.compile_json_schema(constraint.schema, VOCABULARY)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::structgen.GrammarWarning")
 @pytest.mark.parametrize(
     ("small", "large"),
@@ -62,6 +63,7 @@ def test_a_large_constraint_counts_as_what_it_takes(small: Any, large: Any) -> N
     assert 0.6 < (large_said - small_said) / (large_held - small_held) < 1.5
 
 
+@pytest.mark.full
 def test_what_is_kept_is_counted_while_it_grows() -> None:
     """The text that completes an output is written when one is asked for: it counts from the next use on, of the
     constraint itself or of others soon after."""
@@ -123,6 +125,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.first_case
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell")
 @pytest.mark.parametrize(
     ("kind", "count", "most"),

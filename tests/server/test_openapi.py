@@ -24,7 +24,7 @@ from structgen.server.openapi import ENDPOINTS, openapi
 from structgen.server.pages import FILES
 from tests.server.tiny_server import serving
 
-FOLDER = Path(structgen.__file__).parent / "serving" / "page"
+FOLDER = Path(structgen.__file__).parent / "server" / "page"
 
 
 def test_it_describes_every_endpoint() -> None:

@@ -86,6 +86,7 @@ def test_json_text_is_json_of_the_value(value: Any) -> None:
     assert json.loads(json_text(value)) == json.loads(json.dumps(value))
 
 
+@pytest.mark.full
 @settings(max_examples=100, deadline=None)
 @given(st.dictionaries(WORDS, VALUES, max_size=4), st.data())
 def test_what_was_begun_is_how_it_goes_on(value: dict[str, Any], data: st.DataObject) -> None:
@@ -97,6 +98,7 @@ def test_what_was_begun_is_how_it_goes_on(value: dict[str, Any], data: st.DataOb
     assert json_text(value).startswith(begun_json(partial))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())

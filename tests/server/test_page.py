@@ -28,7 +28,7 @@ from structgen.generation.models.built_in import DEFAULT_MODEL_PACKAGE
 from tests.server.tiny import generator
 from tests.server.tiny_server import serving
 
-FOLDER = Path(structgen.__file__).parent / "serving" / "page"
+FOLDER = Path(structgen.__file__).parent / "server" / "page"
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +196,7 @@ FORMS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_request_as_code_is_the_request(http: httpx2.Client) -> None:
     """The curl command and the Python program are run, and get what the page gets."""
@@ -231,6 +232,7 @@ def test_a_key_is_not_written_into_code() -> None:
     assert 'api_key=os.environ["STRUCTGEN_API_KEY"]' in python and python.startswith("import os\n")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_first_output_is_a_good_one_and_the_same_twice() -> None:
     """Of the built-in model, with the example and the seed that the page begins with."""

@@ -12,11 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structgen.server.compiler import CompileLimits
-from structgen.server.errors import RequestError, dotted, pointer_to
+from structgen.core.constraints.specs import ConstraintSpec
+from structgen.core.untrusted_json import _FAST, _YIELDING
+from structgen.errors import dotted, pointer_to
+from structgen.server.errors import RequestError
+from structgen.server.formats import placed
 from structgen.server.openai_types import ChatRequest, CompletionRequest
-from structgen.server.reading import _FAST, _YIELDING, check_limits, read_json, read_request
+from structgen.server.reading import read_json, read_request
 from structgen.server.responses_types import ResponseRequest
+from structgen.server.settings import ServingSettings
 
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "Hello"}]}
 
@@ -170,7 +174,7 @@ def test_places() -> None:
 )
 def test_large_constraints_are_refused_before_they_are_compiled(schema: Any) -> None:
     with pytest.raises(RequestError, match="simplify it") as caught:
-        check_limits(schema, ("response_format",), CompileLimits())
+        placed(ConstraintSpec("schema", schema), ("response_format",), ServingSettings())
     assert caught.value.code == "grammar_too_complex"
 
 
@@ -179,7 +183,7 @@ def test_deep_constraints_are_refused() -> None:
     for _ in range(900):
         schema = {"items": schema}
     with pytest.raises(RequestError, match="levels of nesting"):
-        check_limits(schema, ("x",), CompileLimits())
+        placed(ConstraintSpec("schema", schema), ("x",), ServingSettings())
 
 
 def seconds_of(read: Any) -> float:
@@ -266,6 +270,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.full
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.booleans())
 def test_many_values_are_read_as_few(value: dict[str, Any], ascii: bool) -> None:
     """The parser for many values reads what Python's own reads, and refuses what that refuses."""

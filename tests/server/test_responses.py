@@ -34,8 +34,8 @@ def asked(template: str = "{{ messages }}", **fields: Any) -> tuple[ResponseRequ
 
 
 def writer_of(template: str = "{{ messages }}", **fields: Any) -> ResponseWriter:
-    request, work, _ = asked(template, **fields)
-    return ResponseWriter(request, work, VOCABULARY, id="resp_x", created=1, model="tiny")
+    _, work, _ = asked(template, **fields)
+    return ResponseWriter(work, VOCABULARY, id="resp_x", created=1, model="tiny")
 
 
 def test_input_items_become_messages() -> None:
@@ -72,7 +72,7 @@ def test_input_items_become_messages() -> None:
 def test_what_is_asked_for() -> None:
     fields: Any = {"text": {"format": {"type": "json_schema", "name": "n", "schema": FUNCTION}}, "max_output_tokens": 9}
     _, work, _ = asked(**fields, top_logprobs=3, include=["message.output_text.logprobs"])
-    assert work.max_tokens == 9 and work.logprobs == 3 and work.constraint.kind == "json_schema"
+    assert work.sequence.max_new_tokens == 9 and work.logprobs == 3 and work.constraint.kind == "json_schema"
     assert asked(text={"format": {"type": "text"}})[1].constraint is None
     assert asked(tools=TOOLS, tool_choice={"type": "custom", "name": "c"})[1].constraint.kind == "tools"
     assert asked(

@@ -60,6 +60,7 @@ def test_quick_streams_have_none() -> None:
             assert not comments(list(lines_of(server, path)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", PATHS)
 def test_while_a_prompt_is_read(path: str) -> None:
     with serving(generator(2.0), silence_seconds=0.2) as server:
@@ -72,6 +73,7 @@ def test_while_a_prompt_is_read(path: str) -> None:
         assert data(lines) and "error" not in data(lines)[-1]
 
 
+@pytest.mark.full
 def test_openai_reads_the_same_text() -> None:
     openai = pytest.importorskip("openai")
     texts = []
@@ -102,6 +104,7 @@ def slow_compile(server: RunningServer, seconds: float, error: Exception | None 
     engine.compile = slowly  # type: ignore[method-assign, assignment]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
 def test_while_a_constraint_is_compiled(path: str) -> None:
     with serving(silence_seconds=0.2) as server:
@@ -113,6 +116,7 @@ def test_while_a_constraint_is_compiled(path: str) -> None:
         assert data(lines)[-1]["choices"][0]["finish_reason"] == "stop"
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("path", PATHS)
 def test_what_fails_late_is_told_in_the_stream(path: str) -> None:
     """And what fails at once keeps its status."""
@@ -139,6 +143,7 @@ def test_what_fails_late_is_told_in_the_stream(path: str) -> None:
         assert server.wait_until_idle()
 
 
+@pytest.mark.full
 def test_openai_raises_what_fails_late() -> None:
     openai = pytest.importorskip("openai")
     with serving(silence_seconds=0.1) as server:
@@ -162,6 +167,7 @@ def being_written(server: Any, tokens: int) -> threading.Thread:
     return thread
 
 
+@pytest.mark.full
 def test_while_others_are_written() -> None:
     with serving(generator(0.05), max_rows=1, silence_seconds=0.2) as server:
         first = being_written(server, 20)
@@ -170,6 +176,7 @@ def test_while_others_are_written() -> None:
         assert ": waiting for the model" in {text for _, text in comments(lines)}
 
 
+@pytest.mark.full
 def test_who_leaves_in_the_silence_is_noticed() -> None:
     with serving(generator(0.02), max_rows=1, silence_seconds=0.1) as server:
         first = being_written(server, 100)

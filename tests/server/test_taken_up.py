@@ -14,7 +14,7 @@ from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
-from structgen.server.sequences import RowEvent, RowRequest, RowWriter, WrittenSoFar
+from structgen.server.sequences import SequenceEvent, SequenceRequest, SequenceWriter, WrittenSoFar
 from tests.fakes import CharTokenizer, vocabulary
 
 VOCABULARY = vocabulary(b'{"', b'":', b"ab", b"12", eos=1)
@@ -34,9 +34,9 @@ PARAMS: list[dict[str, Any]] = [
 ]
 
 
-def row(rng: random.Random) -> RowRequest:
+def row(rng: random.Random) -> SequenceRequest:
     constraint = rng.choice(CONSTRAINTS)
-    return RowRequest(
+    return SequenceRequest(
         [rng.randrange(1, 100) for _ in range(rng.randrange(1, 60))],
         None if constraint is None else constraint.compile(VOCABULARY),
         SamplingParams(seed=rng.randrange(1 << 64), **rng.choice(PARAMS)),
@@ -47,19 +47,19 @@ def row(rng: random.Random) -> RowRequest:
     )
 
 
-def written_by(rows: list[RowRequest]) -> list[list[RowEvent]]:
+def written_by(rows: list[SequenceRequest]) -> list[list[SequenceEvent]]:
     """The events of each row, from a writer of their own."""
     generator = Generator(TinyModel(VOCABULARY.size), CharTokenizer(eos=1), vocabulary=VOCABULARY)
-    writer = RowWriter(generator, SchedulerLimits(rows=4, waiting=None))
+    writer = SequenceWriter(generator, SchedulerLimits(rows=4, waiting=None))
     handles = [writer.submit(each, writer.output(each)) for each in rows]
-    found: dict[Any, list[RowEvent]] = {handle: [] for handle in handles}
+    found: dict[Any, list[SequenceEvent]] = {handle: [] for handle in handles}
     while not writer.is_idle:
         for handle, event in writer.step():
             found[handle].append(event)
     return [found[handle] for handle in handles]
 
 
-def whole(events: list[RowEvent]) -> tuple[Any, ...]:
+def whole(events: list[SequenceEvent]) -> tuple[Any, ...]:
     last = events[-1]
     assert last.end is not None and last.error is None, last.error
     tokens = [choice.token_id for event in events for choice in event.tokens]
@@ -74,8 +74,8 @@ def test_an_output_that_is_taken_up_is_an_unbroken_one(seed: int) -> None:
     rows = [row(rng) for _ in range(6)]
     unbroken = written_by(rows)
     expected = [whole(events) for events in unbroken]
-    told: list[list[RowEvent]] = [events[: rng.randrange(len(events))] for events in unbroken]
-    again: list[RowRequest] = []
+    told: list[list[SequenceEvent]] = [events[: rng.randrange(len(events))] for events in unbroken]
+    again: list[SequenceRequest] = []
     for request, events in zip(rows, told, strict=True):
         written = WrittenSoFar()
         for event in events:

@@ -79,6 +79,7 @@ def test_turns_are_taken_in_order() -> None:
     assert inspect.signature(shared.apply_chat_template) == inspect.signature(tokenizer.apply_chat_template)
 
 
+@pytest.mark.full
 def test_short_texts_do_not_wait_for_long_ones() -> None:
     """A long one of many parts, each of which takes its time: a short one waits for one of them."""
 

@@ -40,6 +40,7 @@ def test_each_trial_has_a_process_of_one_host(host: TrialHost) -> None:
     assert len({pid for _, _, pid, _ in found}) == 5 and len({parent for _, _, _, parent in found}) == 1
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("asked", "outcome"),
     [
@@ -66,6 +67,7 @@ def test_losses_are_told_apart(
     assert "secret" not in "".join(capfd.readouterr())
 
 
+@pytest.mark.full
 def test_processor_time_is_told_from_waiting(host: TrialHost) -> None:
     assert host.run(job("sleep", 1.0, Limits(60.0, None, 0.3)))
 
@@ -112,6 +114,7 @@ def test_nothing_is_left_of_trials(host: TrialHost) -> None:
     until(lambda: held() == before)
 
 
+@pytest.mark.full
 @needs_forks
 def test_a_lost_host_is_replaced() -> None:
     host = TrialHost(attempts, "a setting")

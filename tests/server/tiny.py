@@ -10,7 +10,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
-from structgen.server.sequences import RowEnd, RowEvent, TokenChoice
+from structgen.server.sequences import SequenceEnd, SequenceEvent, TokenChoice
 
 EOS = 256
 VOCABULARY = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos_token_ids=EOS)
@@ -60,19 +60,19 @@ def generator(
     return Generator(model, ByteTokenizer(template), vocabulary=VOCABULARY, draft=draft)
 
 
-def events_of(text: str, cuts: Sequence[int] = (), finish: Any = "stop") -> list[RowEvent]:
+def events_of(text: str, cuts: Sequence[int] = (), finish: Any = "stop") -> list[SequenceEvent]:
     """The events of an output of single bytes whose text is shown up to each cut, and then whole."""
     choices = [TokenChoice(byte, -0.5, ((byte, -0.5), (0, -1.0))) for byte in text.encode()]
     events, told = [], 0
     for cut in sorted(cuts):
         count = len(text[:cut].encode())
-        events.append(RowEvent(text[:cut], tuple(choices[told:count])))
+        events.append(SequenceEvent(text[:cut], tuple(choices[told:count])))
         told = count
-    end = RowEnd(finish, -0.5 * len(choices), tuple(choice.token_id for choice in choices), GenerationStats())
-    return [*events, RowEvent(text, tuple(choices[told:]), end)]
+    end = SequenceEnd(finish, -0.5 * len(choices), tuple(choice.token_id for choice in choices), GenerationStats())
+    return [*events, SequenceEvent(text, tuple(choices[told:]), end)]
 
 
-def merged(events: Sequence[RowEvent]) -> RowEvent:
+def merged(events: Sequence[SequenceEvent]) -> SequenceEvent:
     """All events as one."""
     found = events[0]
     for event in events[1:]:

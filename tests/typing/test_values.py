@@ -20,11 +20,13 @@ def mypy(*files: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
 
 
+@pytest.mark.full
 def test_types_are_what_they_are_said_to_be() -> None:
     done = mypy(*FILES)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.full
 def test_a_wrong_type_is_seen(tmp_path: Path) -> None:
     """The check above finds something: with a value said to be of another type, mypy names the line."""
     source = (ROOT / FILES[1]).read_text("utf-8")

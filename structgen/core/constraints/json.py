@@ -213,7 +213,7 @@ def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint
 
 def _load(source: Any) -> Schema:
     """A schema that is given as such: parsed, as JSON text, or in a file. A string that cannot be JSON is a path."""
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_json(source)):
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_json(source)):
         source = Path(source)
     try:
         return cast(Schema, load_schema(source))
@@ -225,7 +225,8 @@ def _load(source: Any) -> Schema:
         ) from error
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str) -> bool:
+    """Whether a string that a program gives as a schema is its JSON text; else it is a path."""
     return text.lstrip().startswith(("{", "[", '"')) or text.strip() in ("true", "false", "null", "")
 
 

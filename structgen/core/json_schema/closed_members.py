@@ -13,15 +13,15 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from structgen.core.json_schema.formula.language import FALSE, TRUE, Enum, Formula, and_, not_, one, or_, unordered
+from structgen.core.json_schema.keyword import Keyword, Schema
 from structgen.core.json_schema.places import Place
 from structgen.core.json_schema.unevaluated import (
     SITE_STEPS,
-    Schema,
     Site,
     breadth,
     check_clauses,
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 Found = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
 WAY_STEPS = 10
 """What a choice of one branch of each union costs, beside what it says."""
-_REFERENCES = ("$ref", "$dynamicRef")
-_UNIONS = ("anyOf", "oneOf", "type")  # (the last in draft 3)
 
 
 class Way(NamedTuple):
@@ -60,7 +58,8 @@ class Closing:
         self._context = context
         self._place = (place, "unevaluatedProperties")
         spoken = [word for word in schema if context.has(word)]
-        self._passes = spoken[0] if len(spoken) == 1 and spoken[0] in _REFERENCES else None
+        is_reference = len(spoken) == 1 and context.dialect.keywords[spoken[0]].is_reference
+        self._passes = spoken[0] if is_reference else None
         self._union: str | None = None
         self._branches: list[Formula] = []
         self.rest: Formula = TRUE
@@ -158,7 +157,7 @@ def _reading(
         found.append((site.condition, or_(evaluated_keys(site), _needed_keys(site))))
         for child, where, around, condition in in_place(site):
             keyword = where[0][1] if len(where[0]) == 2 else None
-            if site.condition is TRUE and keyword in _UNIONS and where[0][0] == site.place:
+            if site.condition is TRUE and _is_union(keyword, site) and where[0][0] == site.place:
                 name = keyword if site.outermost else (id(site.schema), site.context, keyword)
                 unions.setdefault(name, []).append((child, where, around, condition))
             elif isinstance(child, dict):
@@ -192,9 +191,14 @@ def _ways(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Way]]
     return found
 
 
+def _is_union(name: Any, site: Site) -> bool:
+    keyword = site.context.dialect.keywords.get(name)
+    return keyword is not None and keyword.is_union
+
+
 def _declares(site: Site) -> bool:
     return not is_only_ref(site) and any(
-        isinstance(site.schema.get(keyword), dict) for keyword in ("properties", "patternProperties")
+        keyword.declares_members and isinstance(site.schema.get(keyword.name), dict) for keyword in _keywords(site)
     )
 
 
@@ -202,9 +206,14 @@ def _needed_keys(site: Site) -> Formula:
     """The keys that ``required`` and the like ask for; in a condition they ask for nothing."""
     if is_only_ref(site) or not site.context.closes:
         return FALSE
-    lists = [site.schema.get("required")]
-    for keyword in ("dependentRequired", "dependencies"):
-        needed = site.schema.get(keyword)
-        lists += needed.values() if isinstance(needed, dict) and site.context.has(keyword) else []
-    names = [[found] if isinstance(found, str) else found for found in lists]
-    return Enum([name for found in names if isinstance(found, list) for name in found if isinstance(name, str)])
+    lists: list[Any] = []
+    for keyword in _keywords(site):
+        if keyword.names_members:
+            value = site.schema.get(keyword.name)
+            lists += value.values() if isinstance(value, dict) else [value]
+    names = [[names] if isinstance(names, str) else names for names in lists]
+    return Enum([name for each in names if isinstance(each, list) for name in each if isinstance(name, str)])
+
+
+def _keywords(site: Site) -> Iterable[Keyword]:
+    return site.context.dialect.keywords.values()

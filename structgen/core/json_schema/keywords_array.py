@@ -6,19 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 from structgen.core.json_schema import checks
 from structgen.core.json_schema.formula.language import TRUE, UNIQ, Formula, Idx, Items, and_, not_, unordered
-from structgen.core.json_schema.keywords_scalar import Schema, guard
+from structgen.core.json_schema.keyword import TABLE, Keyword, Schema
+from structgen.core.json_schema.keywords_scalar import guard
 from structgen.core.json_schema.places import Place, sibling
 
 if TYPE_CHECKING:
     from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.report import Status
 
 
+def _number_of_schemas(value: Any, schema: Schema) -> int | None:
+    """How many of the first items have a schema: so many as a list has; one schema is for all."""
+    return len(value) if isinstance(value, list) else None
+
+
+@Keyword("prefixItems", "applicator", since=2020, subschemas="list", evaluates_items=_number_of_schemas)
 def prefixItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schemas of the first items, one each."""
     children = checks.array(value, place)
     return and_(*[Idx(i, i + 1, context.descend(child, place, i)) for i, child in enumerate(children)])
 
 
+@Keyword("items", "applicator", since=2020, subschemas="one", evaluates_items=_number_of_schemas)
 def items(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """From 2020-12 on: schema of the items after ``prefixItems``."""
     prefix = schema.get("prefixItems")
@@ -28,6 +37,7 @@ def items(value: Any, schema: Schema, place: Place, context: Context) -> Formula
     return Idx(len(prefix) if isinstance(prefix, list) else 0, None, context.lower(value, place))
 
 
+@Keyword("items", "applicator", until=2019, subschemas="one or list", evaluates_items=_number_of_schemas)
 def items_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Up to 2019-09: one schema for all items, or one for each of the first items."""
     if isinstance(value, list):
@@ -35,6 +45,19 @@ def items_draft3(value: Any, schema: Schema, place: Place, context: Context) -> 
     return Idx(0, None, context.lower(value, place))
 
 
+def _additional_status(value: Any, schema: Schema, context: Context) -> tuple[Status, str] | None:
+    is_array = isinstance(schema.get("items"), list)
+    return None if is_array else ("ignored", "without effect unless items is an array")
+
+
+@Keyword(
+    "additionalItems",
+    "applicator",
+    until=2019,
+    subschemas="one",
+    evaluates_items=lambda value, schema: None if isinstance(schema.get("items"), list) else 0,
+    status=_additional_status,
+)
 def additionalItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Without effect unless ``items`` is an array."""
     formula = context.lower(value, place)
@@ -42,21 +65,26 @@ def additionalItems(value: Any, schema: Schema, place: Place, context: Context) 
     return Idx(len(prefix), None, formula) if isinstance(prefix, list) else TRUE
 
 
+@Keyword("minItems", "validation")
 def minItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """At least so many items."""
     return Items(TRUE, checks.count(value, place))
 
 
+@Keyword("maxItems", "validation")
 def maxItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """At most so many items."""
     return guard("array", not_(Items(TRUE, checks.count(value, place) + 1)), schema)
 
 
+@Keyword("uniqueItems", "validation")
 def uniqueItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """If true, no two items are equal."""
     return UNIQ if checks.boolean(value, place) else TRUE
 
 
+@Keyword("contains", "applicator", since=6, until=2019, subschemas="one", is_condition=True)
+@Keyword("contains", "applicator", since=2020, subschemas="one", is_condition=True, evaluates_matching=True)
 def contains(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """With ``minContains`` and ``maxContains`` beside it where the dialect has them."""
     formula = unordered(context.as_written.lower(value, place))
@@ -66,3 +94,6 @@ def contains(value: Any, schema: Schema, place: Place, context: Context) -> Form
         most = checks.count(schema["maxContains"], sibling(place, "maxContains"))
         parts.append(guard("array", not_(Items(formula, most + 1)), schema))
     return and_(*parts)
+
+
+TABLE += (Keyword(name, "validation", since=2019, needs="contains") for name in ("minContains", "maxContains"))

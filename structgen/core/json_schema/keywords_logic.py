@@ -8,7 +8,8 @@ from structgen.core.json_schema import checks
 from structgen.core.json_schema.formula import language
 from structgen.core.json_schema.formula.language import TRUE, Formula, and_, one, or_, unordered
 from structgen.core.json_schema.formula.values import TYPE_BITS
-from structgen.core.json_schema.keywords_scalar import Schema, type_draft4
+from structgen.core.json_schema.keyword import TABLE, Keyword, Schema, always, if_valid
+from structgen.core.json_schema.keywords_scalar import type_draft4
 from structgen.core.json_schema.places import Place, sibling
 
 if TYPE_CHECKING:
@@ -20,16 +21,19 @@ def _children(value: Any, place: Place, context: Context) -> list[Formula]:
     return [context.descend(child, place, index, in_place=True) for index, child in enumerate(children)]
 
 
+@Keyword("allOf", "applicator", since=4, subschemas="list", applies=always)
 def allOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """All of the schemas."""
     return context.conjoin(_children(value, place, context))
 
 
+@Keyword("anyOf", "applicator", since=4, subschemas="list", applies=if_valid)
 def anyOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """At least one of the schemas."""
     return or_(*_children(value, place, context))
 
 
+@Keyword("oneOf", "applicator", since=4, subschemas="list", applies=if_valid)
 def oneOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Exactly one of the schemas; which one is said by the schemas as written, whatever is closed below them."""
     children = _children(value, place, context)
@@ -41,11 +45,13 @@ def oneOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula
     return and_(one(*written), or_(*children))
 
 
+@Keyword("not", "applicator", since=4, subschemas="one", is_condition=True)
 def not_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Not the schema (``not``)."""
     return language.not_(unordered(context.as_written.lower(value, place, in_place=True)))
 
 
+@Keyword("if", "applicator", since=7, subschemas="one", applies=if_valid, is_condition=True)
 def if_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """With ``then`` and ``else`` beside it."""
     condition = context.as_written.lower(value, place, in_place=True)
@@ -63,16 +69,33 @@ def if_(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     return or_(and_(condition, then), and_(negated, otherwise))
 
 
+def _if_condition(child: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return if_valid(schema["if"], schema, sibling(place, "if"), context.as_written)
+
+
+def _unless_condition(child: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    return language.not_(_if_condition(child, schema, place, context))
+
+
+TABLE += (
+    Keyword(name, "applicator", since=7, subschemas="one", needs="if", applies=applies)
+    for name, applies in (("then", _if_condition), ("else", _unless_condition))
+)
+
+
+@Keyword("$ref", "core", is_reference=True)
 def ref(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """``$ref``."""
     return context.refer(checks.string(value, place), place)
 
 
+@Keyword("$dynamicRef", "core", since=2020, is_reference=True)
 def dynamicRef(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """``$dynamicRef`` (2020-12)."""
     return context.refer(checks.string(value, place), place, dynamic=True)
 
 
+@Keyword("$recursiveRef", "core", since=2019, until=2019, is_reference=True)
 def recursiveRef(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """``$recursiveRef`` (2019-09); its value is always "#"."""
     if value != "#":
@@ -83,6 +106,12 @@ def recursiveRef(value: Any, schema: Schema, place: Place, context: Context) -> 
 # --- draft 3 ---------------------------------------------------------------------------------------------------------
 
 
+def _type_applies(child: Any, schema: Schema, place: Place, context: Context) -> Formula:
+    """One type is all that there is; of several, schemas apply where they hold."""
+    return if_valid(child, schema, place, context) if isinstance(child, dict) and place[1] != "type" else TRUE
+
+
+@Keyword("type", "", until=3, subschemas="one or list", applies=_type_applies)
 def type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Draft 3: a type, "any", a schema, or an array of those. Names that it does not define allow anything."""
     if isinstance(value, list):
@@ -97,11 +126,13 @@ def _type_draft3(value: Any, schema: Schema, place: Place, context: Context) -> 
     return type_draft4(name, schema, place, context) if name in TYPE_BITS or name == "integer" else TRUE
 
 
+@Keyword("disallow", "", until=3, subschemas="one or list", is_condition=True)
 def disallow(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """None of what ``type`` of draft 3 would allow."""
     return language.not_(unordered(type_draft3(value, schema, place, context.as_written)))
 
 
+@Keyword("extends", "", until=3, subschemas="one or list", applies=always)
 def extends(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """The schema too, or all of several."""
     if isinstance(value, list):

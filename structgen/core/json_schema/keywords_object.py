@@ -19,9 +19,9 @@ from structgen.core.json_schema.formula.language import (
     Order,
     Pat,
     Type,
+    absent,
     and_,
     members,
-    named,
     not_,
     one,
     or_,
@@ -31,18 +31,24 @@ from structgen.core.json_schema.formula.language import (
     unordered,
 )
 from structgen.core.json_schema.formula.values import STRING
-from structgen.core.json_schema.keywords_scalar import Schema, guard
+from structgen.core.json_schema.keyword import TABLE, Keyword, Schema, if_present
+from structgen.core.json_schema.keywords_scalar import guard, unicode_status
 
 if TYPE_CHECKING:
     from structgen.core.json_schema.lowering import Context
     from structgen.core.json_schema.places import Place
 
 
-def absent(name: str) -> Formula:
-    """No member is called ``name`` (true off objects)."""
-    return All(named(name), FALSE)
+def _declared_names(value: Any, schema: Schema, context: Context) -> Formula:
+    return Enum(value) if isinstance(value, dict) else FALSE
 
 
+def _declared_patterns(value: Any, schema: Schema, context: Context) -> Formula:
+    patterns = value if isinstance(value, dict) else ()
+    return or_(*[Pat(regex) for regex in patterns if context.enforces_pattern(regex)])
+
+
+@Keyword("properties", "applicator", since=4, subschemas="map", evaluates_keys=_declared_names)
 def properties(value: Any, schema: Schema, place: Place, context: Context) -> list[Formula]:
     """Schemas by key, and the order in which a writer of declared order puts them."""
     checks.mapping(value, place)
@@ -84,6 +90,13 @@ def plain_object(schema: Schema, place: Place, context: Context) -> Formula | No
     return record(tuple(children), tuple(values), tuple(required), others, context.declared_order)
 
 
+@Keyword(
+    "patternProperties",
+    "applicator",
+    subschemas="map",
+    evaluates_keys=_declared_patterns,
+    status=lambda value, schema, context: unicode_status(value) if isinstance(value, dict) else None,
+)
 def patternProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schemas of all members whose key matches."""
     checks.mapping(value, place)
@@ -91,6 +104,7 @@ def patternProperties(value: Any, schema: Schema, place: Place, context: Context
     return and_(*[All(Pat(regex), child) for regex, child in children if context.enforces_pattern(regex)])
 
 
+@Keyword("additionalProperties", "applicator", subschemas="one", evaluates_keys=lambda *_: TRUE)
 def additionalProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schema of the members that neither ``properties`` nor ``patternProperties`` of this schema names."""
     return All(not_(declared_keys(schema, context)), context.lower(value, place))
@@ -98,14 +112,11 @@ def additionalProperties(value: Any, schema: Schema, place: Place, context: Cont
 
 def declared_keys(schema: Schema, context: Context) -> Formula:
     """The keys that ``properties`` and ``patternProperties`` of this schema speak of."""
-    named = schema.get("properties")
-    patterns = schema.get("patternProperties")
-    keys: Formula = Enum(named) if isinstance(named, dict) else FALSE
-    if isinstance(patterns, dict) and patterns:
-        keys = or_(keys, *[Pat(regex) for regex in patterns if context.enforces_pattern(regex)])
-    return keys
+    names = _declared_names(schema.get("properties"), schema, context)
+    return or_(names, _declared_patterns(schema.get("patternProperties"), schema, context))
 
 
+@Keyword("required", "validation", since=4, names_members=True)
 def required(value: Any, schema: Schema, place: Place, context: Context) -> Formula | list[Formula]:
     """Keys that must be present: not absent."""
     names = checks.strings(value, place)
@@ -116,16 +127,19 @@ def required(value: Any, schema: Schema, place: Place, context: Context) -> Form
     return parts if schema.get("type") == "object" else guard("object", and_(*parts), schema)
 
 
+@Keyword("minProperties", "validation", since=4)
 def minProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """At least so many members."""
     return Keys(checks.count(value, place))
 
 
+@Keyword("maxProperties", "validation", since=4)
 def maxProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """At most so many members."""
     return guard("object", not_(Keys(checks.count(value, place) + 1)), schema)
 
 
+@Keyword("propertyNames", "applicator", since=6, subschemas="one", is_condition=True)
 def propertyNames(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schema of the keys: no member whose key violates it."""
     return All(not_(of_strings(unordered(context.as_written.lower(value, place)))), FALSE)
@@ -156,6 +170,7 @@ def _of_strings(formula: Formula, done: dict[Formula, Formula]) -> Formula:
     return formula if formula.__class__.__name__ in ("Pat", "Format", "Len", "Ref") else TRUE
 
 
+@Keyword("dependentRequired", "validation", since=2019, names_members=True)
 def dependentRequired(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Keys that must be present if another is."""
     checks.mapping(value, place)
@@ -166,6 +181,7 @@ def _needs(name: str, names: list[str]) -> Formula:
     return or_(absent(name), and_(*map(present, names)))
 
 
+@Keyword("dependentSchemas", "applicator", since=2019, subschemas="map", applies=if_present)
 def dependentSchemas(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Schemas of the whole object if a key is present."""
     checks.mapping(value, place)
@@ -174,6 +190,9 @@ def dependentSchemas(value: Any, schema: Schema, place: Place, context: Context)
     )
 
 
+# (from 2019-09 on two keywords replace it, and validators may go on enforcing it (core, section "Compatibility"; the
+# suite's optional/dependencies-compatibility): whoever writes it means it)
+@Keyword("dependencies", "", subschemas="map", applies=if_present, names_members=True)
 def dependencies(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Up to draft 7 (draft 3 also allows a single name): a schema or names."""
     checks.mapping(value, place)
@@ -188,8 +207,12 @@ def dependencies(value: Any, schema: Schema, place: Place, context: Context) -> 
     return and_(*parts)
 
 
+@Keyword("properties", "", until=3, subschemas="map", evaluates_keys=_declared_names)
 def properties_draft3(value: Any, schema: Schema, place: Place, context: Context) -> list[Formula]:
     """Draft 3 marks a required member by ``required: true`` in its schema."""
     parts = properties(value, schema, place, context)
     names = [name for name, child in value.items() if isinstance(child, dict) and child.get("required") is True]
     return [*parts, guard("object", and_(*map(present, names)), schema)] if names else parts
+
+
+TABLE.append(Keyword("required", "validation", until=3))  # a Boolean, which `properties_draft3` reads

@@ -8,6 +8,8 @@ SchemaError if the value is malformed.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,12 +32,13 @@ from structgen.core.json_schema.formula.language import (
     or_,
 )
 from structgen.core.json_schema.formula.values import ANY, NUMBER, TYPE_BITS, Canonical
+from structgen.core.json_schema.keyword import Keyword, Schema
+from structgen.core.regex.unicode.properties import unicode_version
 
 if TYPE_CHECKING:
     from structgen.core.json_schema.lowering import Context
     from structgen.core.json_schema.places import Place
-
-Schema = dict[str, Any]
+    from structgen.core.json_schema.report import Status
 
 _TYPES: dict[str, Formula] = {name: Type(bit) for name, bit in TYPE_BITS.items()}
 _INTEGRAL = Mult(1)
@@ -46,6 +49,8 @@ _OTHER_NAMES = {
     "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "map": "object", "none": "null",
 }  # fmt: skip
 _TYPES_DRAFT4 = _TYPES | {"integer": and_(Type(NUMBER), INT)}
+BACKREFERENCE = "on request: backreferences are not regular"
+_NOT_COUNTED = "but that the Punycode form of a label has at most 63 characters: that is not regular"
 _OTHER = {bit: Type(ANY & ~bit) for bit in TYPE_BITS.values()}
 
 
@@ -62,12 +67,14 @@ def number_guard(formula: Formula, schema: Schema) -> Formula:
     return formula if schema.get("type") in ("integer", "number") else or_(_OTHER[NUMBER], formula)
 
 
+@Keyword("type", "validation", since=6)
 def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """A type, or any of several; an integer is a number with zero fraction (1.0 is one)."""
     known = _TYPES.get(value) if value.__class__ is str else None
     return known or _types(value, place, _TYPES, _INTEGRAL)
 
 
+@Keyword("type", "", since=4, until=4)
 def type_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Up to draft 4 an integer is a number that is written without fraction and exponent (1.0 is none)."""
     known = _TYPES_DRAFT4.get(value) if value.__class__ is str else None
@@ -101,6 +108,7 @@ def _refuse_type(place: Place, name: str, within: int = 0) -> NoReturn:
     checks.refuse(place, _TYPE_NAMES, name, within=within, hint=near and f'Did you mean "{near}"?')
 
 
+@Keyword("enum", "validation")
 def enum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """One of the values."""
     values: list[Canonical] = []
@@ -109,11 +117,14 @@ def enum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     return Enum(values)
 
 
+@Keyword("const", "validation", since=6)
 def const(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """The value."""
     return Enum([checks.json_value(value, place)])
 
 
+@Keyword("divisibleBy", "", until=3)
+@Keyword("multipleOf", "validation", since=4)
 def multipleOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """An integer multiple, exactly (0.3 is one of 0.1)."""
     divisor = checks.number(value, place)
@@ -122,21 +133,25 @@ def multipleOf(value: Any, schema: Schema, place: Place, context: Context) -> Fo
     return Mult(divisor)
 
 
+@Keyword("minimum", "validation", since=6)
 def minimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """At least."""
     return Ge(checks.number(value, place))
 
 
+@Keyword("exclusiveMinimum", "validation", since=6)
 def exclusiveMinimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """More than (a number from draft 6 on)."""
     return Gt(_bound(value, place))
 
 
+@Keyword("maximum", "validation", since=6)
 def maximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """At most: not more than."""
     return number_guard(not_(Gt(checks.number(value, place))), schema)
 
 
+@Keyword("exclusiveMaximum", "validation", since=6)
 def exclusiveMaximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Less than: not at least (a number from draft 6 on)."""
     return number_guard(not_(Ge(_bound(value, place))), schema)
@@ -149,39 +164,74 @@ def _bound(value: Any, place: Place) -> int | Fraction:
     return checks.number(value, place)
 
 
+@Keyword("minimum", "", until=4)
 def minimum_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """With ``exclusiveMinimum`` beside it, a boolean up to draft 4."""
     bound = checks.number(value, place)
     return Gt(bound) if schema.get("exclusiveMinimum") is True else Ge(bound)
 
 
+@Keyword("maximum", "", until=4)
 def maximum_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """With ``exclusiveMaximum`` beside it, a boolean up to draft 4."""
     bound = checks.number(value, place)
     return number_guard(not_(Ge(bound) if schema.get("exclusiveMaximum") is True else Gt(bound)), schema)
 
 
+@Keyword("exclusiveMinimum", "", until=4)
+@Keyword("exclusiveMaximum", "", until=4)
 def exclusive_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """Draft 4's exclusiveMinimum and exclusiveMaximum modify their partner, which reads them."""
     checks.boolean(value, place)
     return TRUE
 
 
+@Keyword("minLength", "validation")
 def minLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """At least so many code points."""
     return Len(checks.count(value, place))
 
 
+@Keyword("maxLength", "validation")
 def maxLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """At most so many code points."""
     return guard("string", not_(Len(checks.count(value, place) + 1)), schema)
 
 
+def unicode_status(expressions: Iterable[Any]) -> tuple[Status, str] | None:
+    """What the report says where the version of Unicode decides what expressions match: by properties, and by case."""
+    if any(re.search(r"\\[pP]\{|\(\?[ms]*i", expression) for expression in expressions if isinstance(expression, str)):
+        reason = "by Unicode {}: a validator of another version may take characters otherwise that are newer than it"
+        return "enforced", reason.format(unicode_version())
+    return None
+
+
+def _pattern_status(value: Any, schema: Schema, context: Context) -> tuple[Status, str] | None:
+    if not isinstance(value, str) or context.enforces_pattern(value):
+        return unicode_status([value])
+    return "ignored", BACKREFERENCE
+
+
+@Keyword("pattern", "validation", status=_pattern_status)
 def pattern(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """The expression matches somewhere in the string."""
     return Pat(value) if context.enforces_pattern(checks.string(value, place)) else TRUE
 
 
+def _format_status(value: Any, schema: Schema, context: Context) -> tuple[Status, str] | None:
+    if not isinstance(value, str):
+        return None  # lowering refuses it
+    if context.asserts_format(value):
+        return "enforced", _NOT_COUNTED if value == "idn-hostname" else ""
+    if value in context.dialect.formats:
+        return "annotation", "formats are not asserted (options.assert_formats)"
+    doubt = context.doubt_format(value)
+    if doubt is not None:
+        return "misspelt", doubt
+    return "annotation", f"{value!r} is not a format of {context.dialect.name}"
+
+
+@Keyword("format", "format", status=_format_status)
 def format(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """An annotation unless the options assert formats and the dialect defines the name."""
     checks.string(value, place)

@@ -35,6 +35,7 @@ from structgen.core.json_schema.formula.language import (
     spelled,
     unordered,
 )
+from structgen.core.json_schema.keyword import TABLE
 from structgen.core.json_schema.keywords_object import plain_object
 from structgen.core.json_schema.keywords_scalar import meant_type
 from structgen.core.json_schema.loops import break_loops
@@ -213,7 +214,7 @@ class Context:
 
     def has(self, keyword: str) -> bool:
         """Whether the dialect has this keyword."""
-        return keyword in self.dialect.keywords or keyword in self.dialect.partners
+        return keyword in self.dialect.speaking
 
     @property
     def asserts_formats(self) -> bool:
@@ -285,10 +286,10 @@ class Context:
                 if trace is not None:
                     trace.record_object(formula, place)
                 return formula
-        keywords, ordinary = dialect.keywords, self.ordinary
+        functions, ordinary = dialect.functions, self.ordinary
         parts: list[Formula] = []
         for keyword, value in schema.items():
-            function = keywords.get(keyword)
+            function = functions.get(keyword)
             if function is not None:
                 where = (place, keyword)
                 if closing is None:
@@ -528,8 +529,8 @@ def may_be_open(schema: Any) -> bool:
     return False
 
 
-_DECLARE = frozenset({"properties", "patternProperties"})
-_SAY_OTHERS = frozenset({"additionalProperties", "unevaluatedProperties"})
+_DECLARE = frozenset(keyword.name for keyword in TABLE if keyword.declares_members)
+_SAY_OTHERS = frozenset(keyword.name for keyword in TABLE if keyword.evaluates_keys) - _DECLARE
 
 
 def lower(schema: Any, options: JsonOptions | None = None, registry: Registry[Any] | None = None) -> Lowered:

@@ -8,7 +8,6 @@ a reference needs it: most schemas use nothing but JSON Pointers into themselves
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -22,17 +21,7 @@ from structgen.errors import UnresolvableReferenceError, UnsupportedSchemaError
 if TYPE_CHECKING:
     from referencing import Registry
 
-# Keywords whose value is a schema, an array of schemas or an object of schemas (all drafts together); only there can
-# an identifier stand. "$id" inside "enum" or an unknown keyword is data.
 _INDEX = re.compile("0|[1-9][0-9]{0,15}")  # RFC 6901
-_ARRAYS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items", "extends", "type", "disallow"})
-_OBJECTS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
-_SINGLE = frozenset(
-    {
-        *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "extends", "if", "items"),
-        *("not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
-    }
-)
 RECURSIVE_ANCHOR = "#recursive"  # no anchor can be spelled so; stands for 2019-09's "$recursiveAnchor": true
 
 
@@ -115,7 +104,7 @@ class Resources:
                 if resource.dialect.identifier in schema:
                     resource = self.enter(schema, place, resource)
                 _find_anchors(schema, place, resource)
-                todo.extend((child, where, resource) for child, where in subschemas(schema, place))
+                todo.extend((child, where, resource) for child, where in dialects.subschemas(schema, place))
 
     def resolve(self, reference: str, resource: Resource, place: Place) -> Target:
         """The schema that a reference in ``resource`` leads to.
@@ -230,20 +219,6 @@ def identifier(schema: Any, dialect: Dialect, place: Place) -> str | None:
         return None
     uri = schema.get(dialect.identifier)
     return uri if isinstance(uri, str) and uri and not uri.startswith("#") else None
-
-
-def subschemas(schema: dict[str, Any], place: Place) -> Iterator[tuple[Any, Place]]:
-    """The schemas directly inside ``schema``, with their places."""
-    for keyword, value in schema.items():
-        if isinstance(value, dict):
-            if keyword in _OBJECTS:
-                for name, child in value.items():
-                    yield child, ((place, keyword), name)
-            elif keyword in _SINGLE:
-                yield value, (place, keyword)
-        elif isinstance(value, list) and keyword in _ARRAYS:
-            for i, child in enumerate(value):
-                yield child, ((place, keyword), i)
 
 
 def _find_anchors(schema: dict[str, Any], place: Place, resource: Resource) -> None:

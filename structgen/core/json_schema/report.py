@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -21,9 +20,8 @@ from structgen.core.json_schema.formula.language import (
     Type,
     spelled,
 )
+from structgen.core.json_schema.keywords_scalar import BACKREFERENCE
 from structgen.core.json_schema.places import Place, pointer
-from structgen.core.json_schema.spelling import ANNOTATIONS, STRUCTURE
-from structgen.core.regex.unicode.properties import unicode_version
 
 if TYPE_CHECKING:
     from structgen.core.json_schema.lowering import Context
@@ -31,10 +29,6 @@ if TYPE_CHECKING:
 Status = Literal["enforced", "annotation", "ignored", "closed", "narrowed", "checked", "misspelt"]
 
 _CLOSED = "not in the schema: as if it were false (options.additional_members)"
-_BACKREFERENCE = "on request: backreferences are not regular"
-_BY_UNICODE = "by Unicode {}: a validator of another version may take characters otherwise that are newer than it"
-_NOT_COUNTED = "but that the Punycode form of a label has at most 63 characters: that is not regular"
-_NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 
 
 class Entry(NamedTuple):
@@ -140,7 +134,7 @@ class Trace:
         for regex in patterns if isinstance(patterns, dict) else ():
             if not context.enforces_pattern(regex):
                 where = pointer((place, regex))
-                self._entries[where] = Entry(where, "patternProperties", "ignored", _BACKREFERENCE)
+                self._entries[where] = Entry(where, "patternProperties", "ignored", BACKREFERENCE)
 
     def record(self, formula: Formula | list[Formula], place: Place) -> None:
         """Note that the keyword at ``place`` lowers to ``formula``: its parts without an origin yet come from there."""
@@ -189,42 +183,14 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
     dialect = context.dialect
     if dialect.overriding_ref and "$ref" in schema and keyword != "$ref":
         return "ignored", f"up to draft 7 $ref hides the keywords beside it ({dialect.name})"
-    if keyword == "format":
-        return _format_status(schema["format"], context)
-    if keyword == "additionalItems" and not isinstance(schema.get("items"), list):
-        return "ignored", "without effect unless items is an array"
-    if keyword == "pattern" and not context.enforces_pattern(schema["pattern"]):
-        return "ignored", _BACKREFERENCE
-    if keyword in ("pattern", "patternProperties") and _reads_tables(schema[keyword]):
-        return "enforced", _BY_UNICODE.format(unicode_version())
-    if keyword in dialect.partners:
-        if _NEEDS[keyword] not in schema:
-            return "ignored", f"without effect unless {_NEEDS[keyword]} stands beside it"
-        return "enforced", ""
-    if keyword in dialect.keywords:
-        return "enforced", ""
+    entry = dialect.keywords.get(keyword)
+    if entry is not None and keyword in dialect.speaking:
+        if entry.needs and entry.needs not in schema:
+            return "ignored", f"without effect unless {entry.needs} is there too"
+        return (entry.status and entry.status(schema[keyword], schema, context)) or ("enforced", "")
     if keyword == "$schema" and (schema[keyword].__class__ is not str or by_metaschema(schema[keyword]) is None):
         return "annotation", f"not a metaschema of a draft; read as {dialect.name}"
-    if keyword in STRUCTURE:
-        return "annotation", "structure of the document"
-    if keyword in ANNOTATIONS:
-        return "annotation", ""
+    if entry is not None:
+        return "annotation", "structure of the document" if entry.is_structure else ""
     doubt = dialect.doubt(keyword)
     return ("annotation", f"not a keyword of {dialect.name}") if doubt is None else ("misspelt", doubt)
-
-
-def _reads_tables(found: Any) -> bool:
-    """Whether what an expression means, or one of several, depends on the version of Unicode: properties, and case."""
-    regexes = [found] if isinstance(found, str) else list(found)
-    return any(re.search(r"\\[pP]\{|\(\?[ms]*i", regex) is not None for regex in regexes)
-
-
-def _format_status(name: Any, context: Context) -> tuple[Status, str]:
-    if context.asserts_format(name):
-        return "enforced", _NOT_COUNTED if name == "idn-hostname" else ""
-    if name in context.dialect.formats:
-        return "annotation", "formats are not asserted (options.assert_formats)"
-    doubt = context.doubt_format(name)
-    if doubt is not None:
-        return "misspelt", doubt
-    return "annotation", f"{name!r} is not a format of {context.dialect.name}"

@@ -12,18 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-STRUCTURE = frozenset(
-    {
-        *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs"),
-        *("definitions", "$comment"),
-    }
-)
-ANNOTATIONS = frozenset(
-    {
-        *("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"),
-        *("contentEncoding", "contentMediaType", "contentSchema"),
-    }
-)
 ELSEWHERE = frozenset({"discriminator", "example", "externalDocs", "note", "readonly", "xml"})
 """Annotations of other vocabularies: OpenAPI's, and those of forms."""
 OTHER_FORMATS = {"url": "uri", "guid": "uuid"}

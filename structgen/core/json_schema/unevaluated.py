@@ -25,16 +25,14 @@ from structgen.core.json_schema.formula.language import (
     and_,
     not_,
     or_,
-    unordered,
 )
-from structgen.core.json_schema.keywords_object import absent, declared_keys
+from structgen.core.json_schema.keyword import Keyword, Schema, if_valid
 from structgen.core.json_schema.places import Place, pointer
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
     from structgen.core.json_schema.lowering import Context
 
-Schema = dict[str, Any]
 SITE_STEPS, CELL_STEPS = 20, 4
 """What looking at a schema that applies in place costs, and at a class of keys."""
 
@@ -70,28 +68,18 @@ def sites(schema: Schema, place: Place, context: Context) -> Iterator[Site]:
 def in_place(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
     """The in-place subschemas of a schema that holds, each with the condition under which it holds too."""
     schema, place, context = site.schema, site.place, site.context
-    for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-        if isinstance(schema.get(keyword), str) and context.has(keyword):
-            child, where, around = context.target(schema[keyword], (place, keyword), keyword != "$ref")
-            yield child, where, around, TRUE
-    if is_only_ref(site):
-        return
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        if isinstance(schema.get(keyword), list) and context.has(keyword):
-            for i, child in enumerate(schema[keyword]):
-                where = ((place, keyword), i)
-                yield child, where, context, TRUE if keyword == "allOf" else _holds(child, where, context)
-    if "if" in schema and context.has("if"):
-        condition = _holds(schema["if"], (place, "if"), context.as_written)
-        yield schema["if"], (place, "if"), context.as_written, condition
-        for keyword, branch in (("then", condition), ("else", not_(condition))):
-            if keyword in schema:
-                yield schema[keyword], (place, keyword), context, branch
-    if isinstance(schema.get("dependentSchemas"), dict) and context.has("dependentSchemas"):
-        for name, child in schema["dependentSchemas"].items():
-            yield child, ((place, "dependentSchemas"), name), context, not_(absent(name))
-    if context.dialect.overriding_ref:
-        yield from _in_place_early(site)
+    for keyword in context.dialect.in_place:
+        name = keyword.name
+        if name not in schema:
+            continue
+        if keyword.is_reference:
+            if isinstance(schema[name], str):
+                yield *context.target(schema[name], (place, name), name != "$ref"), TRUE
+        elif not is_only_ref(site) and (not keyword.needs or keyword.needs in schema):
+            around = context.as_written if keyword.is_condition else context
+            for child, where in keyword.children(schema[name], (place, name)):
+                assert keyword.applies is not None
+                yield child, where, around, keyword.applies(child, schema, where, around)
 
 
 def is_only_ref(site: Site) -> bool:
@@ -99,32 +87,10 @@ def is_only_ref(site: Site) -> bool:
     return site.context.dialect.overriding_ref and "$ref" in site.schema
 
 
-def _in_place_early(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
-    """Of the keywords that only drafts up to 7 have: ``dependencies``, ``extends``, and schemas in ``type``."""
-    schema, place, context = site.schema, site.place, site.context
-    if isinstance(schema.get("dependencies"), dict) and context.has("dependencies"):
-        for name, child in schema["dependencies"].items():
-            yield child, ((place, "dependencies"), name), context, not_(absent(name))
-    for keyword in ("extends", "type"):
-        if context.has("extends"):
-            several = isinstance(schema.get(keyword), list)
-            for i, child in enumerate(schema[keyword] if several else [schema.get(keyword)]):
-                where: Place = ((place, keyword), i) if several else (place, keyword)
-                sure = keyword == "extends" or not several or not isinstance(child, dict)
-                yield child, where, context, TRUE if sure else _holds(child, where, context)
-
-
-def _holds(schema: Any, place: Place, context: Context) -> Formula:
-    """The condition that a subschema of the same value holds.
-
-    It is lowered as what a reference leads to, once: it may hold the very keyword that asks, behind a reference.
-    """
-    return unordered(context.lower_once(schema, place))
-
-
 # --- objects ---------------------------------------------------------------------------------------------------------
 
 
+@Keyword("unevaluatedProperties", "unevaluated", since=2019, subschemas="one", evaluates_keys=lambda *_: TRUE)
 def unevaluatedProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """The members that no other keyword in place evaluates satisfy the schema ``value``."""
     found = [(site.condition, evaluated_keys(site)) for site in sites(schema, place[0], context)]
@@ -153,14 +119,21 @@ def remaining(found: Iterable[tuple[Formula, Formula]], inner: Formula, place: P
 
 def evaluated_keys(site: Site) -> Formula:
     """The class of keys that the site's own keywords evaluate."""
-    schema, has = site.schema, site.context.has
     if is_only_ref(site):
         return FALSE
-    if "additionalProperties" in schema and has("additionalProperties"):
-        return TRUE
-    if "unevaluatedProperties" in schema and not site.outermost and has("unevaluatedProperties"):
-        return TRUE
-    return declared_keys(schema, site.context) if has("properties") else FALSE
+    keys = [
+        keyword.evaluates_keys(site.schema[keyword.name], site.schema, site.context)
+        for keyword in _spoken(site)
+        if keyword.evaluates_keys is not None
+    ]
+    return or_(*keys)
+
+
+def _spoken(site: Site) -> Iterator[Keyword]:
+    """The keywords of a schema, but for the one that asks what the others evaluate."""
+    for keyword in site.context.dialect.keywords.values():
+        if keyword.name in site.schema and not (site.outermost and keyword.vocabulary == "unevaluated"):
+            yield keyword
 
 
 def breadth(formula: Formula) -> int:
@@ -183,6 +156,7 @@ def check_clauses(clauses: int, place: Place, context: Context) -> None:
 # --- arrays ----------------------------------------------------------------------------------------------------------
 
 
+@Keyword("unevaluatedItems", "unevaluated", since=2019, subschemas="one", evaluates_items=lambda *_: None)
 def unevaluatedItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
     """The items that no other keyword in place evaluates satisfy the schema ``value``."""
     inner = context.lower(value, place)
@@ -192,9 +166,11 @@ def unevaluatedItems(value: Any, schema: Schema, place: Place, context: Context)
         if site.condition is FALSE:
             continue
         prefixes.append((_evaluated_prefix(site), site.condition))
-        if "contains" in site.schema and site.context.has("contains") and context.dialect.name != "draft2019-09":
-            item = _holds(site.schema["contains"], (site.place, "contains"), site.context.as_written)
-            matches[site.condition] = or_(matches.get(site.condition, FALSE), item)
+        for keyword in _spoken(site):
+            if keyword.evaluates_matching:
+                around = site.context.as_written
+                item = if_valid(site.schema[keyword.name], site.schema, (site.place, keyword.name), around)
+                matches[site.condition] = or_(matches.get(site.condition, FALSE), item)
     inner = or_(inner, matches.pop(TRUE, FALSE))
     bounds = sorted({0, *(end for end, _ in prefixes if end is not None)})
     clauses: list[Formula] = []
@@ -217,12 +193,9 @@ def _interval(
 
 def _evaluated_prefix(site: Site) -> int | None:
     """How many of the first items the site's own keywords evaluate; None is all."""
-    schema, has = site.schema, site.context.has
-    if "unevaluatedItems" in schema and not site.outermost and has("unevaluatedItems"):
-        return None
-    if "items" in schema and not isinstance(schema["items"], list) and has("items"):
-        return None
-    if has("additionalItems") and isinstance(schema.get("items"), list):  # up to 2019-09
-        return None if "additionalItems" in schema else len(schema["items"])
-    prefix = schema.get("prefixItems")
-    return len(prefix) if isinstance(prefix, list) and has("prefixItems") else 0
+    lengths = [
+        keyword.evaluates_items(site.schema[keyword.name], site.schema)
+        for keyword in _spoken(site)
+        if keyword.evaluates_items is not None
+    ]
+    return None if None in lengths else max(filter(None, lengths), default=0)

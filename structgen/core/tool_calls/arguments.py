@@ -107,7 +107,7 @@ def kinds_of(tool: Tool, options: JsonOptions) -> Kinds:
 class ArgumentRules:
     """The rules of a tool's arguments, one by one.
 
-    Order, required and dependent members, their number, and obligations that some member has to meet are in the
+    Order, required and dependent members, their number, and existentials that some member has to meet are in the
     nonterminals: one for each place between parameters, with what matters of those before it.
 
     Args:
@@ -137,7 +137,7 @@ class ArgumentRules:
         for case in members.cases:
             written |= _CaseRules(self, case).build(self._builder, start)
         if not written:
-            hint = "Members that are only counted or obliged must be declared by name."
+            hint = "Members that are only counted, or of which some must exist, must be declared by name."
             raise impossible(self._tool, "none can be written in this format", self._tool.pointer, hint=hint)
         return (start,)
 
@@ -229,7 +229,7 @@ class _Place(NamedTuple):
         there: names that are there, as far as others depend on them (all, in any order).
         declared: how many declared ones are there, as far as it matters.
         extra: how many others.
-        met: obligations that are met.
+        met: existentials that are met.
     """
 
     first: int = 0
@@ -312,7 +312,7 @@ class _CaseRules:
         case = self._case
         whole = case.required <= place.there if self._any_order else place.first == len(self._names)
         # An argument that is not declared may come twice, and then the last counts: several may be one.
-        enough = place.declared + min(place.extra, 1) >= case.least and place.met == (1 << case.duties) - 1
+        enough = place.declared + min(place.extra, 1) >= case.least and place.met == (1 << case.existentials) - 1
         return whole and enough and all(case.dependents.get(name, set()) <= place.there for name in place.there)
 
 

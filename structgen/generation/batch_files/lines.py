@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+from structgen.core.constraints.specs import DEFAULT_OPTIONS, FILE_KINDS, ConstraintSpec, checked_source
 from structgen.core.json_text import NamedTwiceError, named_once
-from structgen.errors import InputFileError
-from structgen.generation.batch_files.specification import DEFAULT_OPTIONS, KINDS, ConstraintSpecification
+from structgen.errors import InputFileError, SpecificationError
 from structgen.generation.decoding.prompts import Prompt
 from structgen.options import JsonOptions
 
@@ -38,7 +38,7 @@ class PromptRow:
     line: int
     id: RowId
     prompt: Prompt
-    specification: ConstraintSpecification | None
+    specification: ConstraintSpec | None
 
 
 @dataclass(frozen=True)
@@ -214,29 +214,26 @@ def _row(line: int, number: int, record: Mapping[str, Any], is_csv: bool, option
     if not isinstance(prompt, str if given == ["prompt"] else list):
         what = "a text" if given == ["prompt"] else "a list of messages"
         raise InputFileError(f"{given[0]} is {what}, not {prompt!r:.40}")
-    kinds = [kind for kind in KINDS if kind in cells]
+    kinds = [kind for kind in FILE_KINDS if kind in cells]
     if len(kinds) > 1:
         raise InputFileError(f"one constraint a row, found {' and '.join(kinds)}")
     specification = None
     if kinds:
-        specification = ConstraintSpecification(kinds[0], _source(kinds[0], cells[kinds[0]], is_csv), options)
+        specification = ConstraintSpec(kinds[0], _source(kinds[0], cells[kinds[0]], is_csv), options)
     return PromptRow(line, id, prompt, specification)
 
 
 def _source(kind: str, value: Any, is_csv: bool) -> str:
-    """See ``ConstraintSpecification.source``."""
+    """See ``ConstraintSpec.source``."""
     if kind == "choice":
         value = _cell(kind, value) if is_csv else value
-        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-            raise InputFileError(f"choice is a list of texts, not {value!r:.40}")
-        return json.dumps(value)
-    if kind == "schema" and isinstance(value, (dict, bool)):
-        return json.dumps(value)
-    if not isinstance(value, str):
-        raise InputFileError(f"{kind} is {'a schema or its' if kind == 'schema' else 'a'} text, not {value!r:.40}")
-    if kind == "schema":
-        _check_names(value)
-    return value
+    try:
+        source = checked_source(kind, value)
+    except SpecificationError as error:
+        raise InputFileError(str(error)) from None
+    if kind == "schema" and isinstance(source, str):
+        _check_names(source)
+    return source if isinstance(source, str) else json.dumps(source)
 
 
 def _check_names(text: str) -> None:

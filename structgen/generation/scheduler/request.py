@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from typing import Any
 
 from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.scheduler.tasks import Task
@@ -21,14 +22,12 @@ class State(Enum):
     DONE = "done"
 
 
-@dataclass(eq=False)
-class Request:
-    """An output that is to be written.
+@dataclass(eq=False, kw_only=True)
+class SequenceTerms:
+    """When a sequence is written, for whom, and how it is given out: the same from who asks for it to the scheduler.
+    What a server's request says of these is a field of the same name (``sequence_of``).
 
     Attributes:
-        prompt: its token ids, at least one.
-        output: fresh; it is the scheduler's while it is written.
-        speculator: what drafts; None: nothing.
         priority: lower goes first; a class is gained for every ``SchedulerLimits.patience`` seconds of waiting.
         key: whom it is written for. Keys take turns, by the tokens that they were given.
         salt: whom prefixes are shared with.
@@ -36,24 +35,40 @@ class Request:
             not read yet; None: never.
         queue_seconds: after which it fails if it still waits; None: never.
         streams: whether events have its text.
-        streamed: how many tokens of the output, which then was ``take_up``, were streamed elsewhere, and are not again.
         prediction: a text that the output may be much like, drafted along by the speculator.
         arrived: when it was asked for (seconds of the scheduler's clock), such as before its constraint was compiled:
             its place in the queue and its deadlines count from there; None: when it is submitted.
     """
 
-    prompt: Sequence[int]
-    output: Output
-    speculator: Speculator | None = None
     priority: int = 0
     key: str = ""
     salt: str = ""
     seconds: float | None = None
     queue_seconds: float | None = None
     streams: bool = False
-    streamed: int = 0
     prediction: str | None = None
     arrived: float | None = None
+
+    def terms(self) -> dict[str, Any]:
+        """These alone, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(SequenceTerms)}
+
+
+@dataclass(eq=False)
+class Request(SequenceTerms):
+    """An output that is to be written.
+
+    Attributes:
+        prompt: its token ids, at least one.
+        output: fresh; it is the scheduler's while it is written.
+        speculator: what drafts; None: nothing.
+        streamed: how many tokens of the output, which then was ``take_up``, were streamed elsewhere, and are not again.
+    """
+
+    prompt: Sequence[int]
+    output: Output
+    speculator: Speculator | None = None
+    streamed: int = 0
 
 
 @dataclass(eq=False)

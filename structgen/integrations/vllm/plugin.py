@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from structgen.errors import IntegrationError, StructgenError
+from structgen.errors import IntegrationError, StructgenError, dotted
 from structgen.integrations.vllm.settings import JSON_SETTING, SWITCH, json_options, refused_field
 
 NAME = "structgen"
@@ -131,7 +131,8 @@ def _check(asked: Any, model_config: Any, tokenizer: Any, stop_token_ids: set[in
     try:
         compile_request(kind, value, tokenizer, model_config.get_vocab_size(), stop_token_ids)
     except StructgenError as error:
-        raise VLLMValidationError(str(error), parameter=getattr(error, "param", None) or parameter) from error
+        place = dotted((parameter, *getattr(error, "place", ())))
+        raise VLLMValidationError(str(error), parameter=place) from error
 
 
 def _initialising(original: Callable[..., None]) -> Callable[..., None]:

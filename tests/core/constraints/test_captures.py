@@ -221,6 +221,7 @@ def test_a_capturing_engine_keeps_the_laws(name: str) -> None:
     assert np.array_equal(mask_of(grammar.matcher()), mask_of(grammar.grammar.matcher()))
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_captures_are_those_of_the_text_after_any_rollback(name: str) -> None:
     """In sum 10,000 rollbacks, each compared with a matcher that reads the text that is left."""

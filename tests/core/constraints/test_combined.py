@@ -81,6 +81,7 @@ def of_concat(one: Judge, other: Judge) -> Judge:
 PAIRS = list(itertools.product(KINDS, KINDS))
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_languages(one: str, other: str) -> None:
     if one == other == "text":
@@ -99,6 +100,7 @@ def test_languages(one: str, other: str) -> None:
             assert (matcher.accept_bytes(text) and matcher.is_accepting()) == judge(text)[1], text
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_what_is_written_parses(one: str, other: str) -> None:
     if one == other == "text":

@@ -93,6 +93,7 @@ def taken_apart(name: str, result: GenerationResult, begun: bool) -> tuple[str, 
     return data[begin:end].decode(), data[end + len(b"</think>") :].decode(), count
 
 
+@pytest.mark.full
 @settings(max_examples=120, deadline=None)
 @given(
     name=st.sampled_from(sorted(VOCABULARIES)), answer=st.sampled_from(sorted(ANSWERS)), most=st.integers(0, 12),

@@ -20,7 +20,7 @@ from structgen.core.engines.json import compiled
 from structgen.core.engines.json.masks import bitmask_rows
 from structgen.core.vocabulary import store
 
-KINDS = {"trie", "lexicon", "rows", "slices", "goals"}
+KINDS = {"trie", "lexicon", "rows", "slices", "values"}
 SCHEMA = {
     "type": "object",
     "properties": {"code": {"type": "string", "pattern": "^[a-z]{2}[0-9]+$"}, "n": {"type": "number"}, "s": {}},
@@ -69,9 +69,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("STRUCTGEN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv(compiled.KEEP, "1")
     monkeypatch.setattr(compiled, "KEPT_SECONDS", 0.0)
-    compiled.keeps_goals.cache_clear()
+    compiled.keeps_graphs.cache_clear()
     yield tmp_path / "cache"
-    compiled.keeps_goals.cache_clear()
+    compiled.keeps_graphs.cache_clear()
     forget()
 
 
@@ -118,6 +118,7 @@ def arrays_damaged(whole: bytes, random: Random) -> bytes:
     return out.getvalue() + (whole[-32:] if random.random() < 0.5 else b"")
 
 
+@pytest.mark.full
 def test_masks_are_right_whatever_happens_to_the_files(folder: Path, tmp_path: Path) -> None:
     right, right_of_others = masks(1), masks(2)
     files = sorted(folder.rglob("*.npz"))

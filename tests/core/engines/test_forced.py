@@ -29,6 +29,7 @@ ENDLESS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", ENDLESS)
 def test_forced_text_is_cut(name: str) -> None:
     matcher = ENDLESS[name]().matcher()
@@ -43,6 +44,7 @@ def test_forced_text_is_cut(name: str) -> None:
     assert len(matcher.forced_bytes()) == MAX_FORCED_BYTES  # and so it goes on
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("length", [MAX_FORCED_BYTES + each for each in (-2, -1, 0, 1)] + [3 * MAX_FORCED_BYTES + 5])
 def test_pieces_are_the_whole(length: int) -> None:
     text = "".join(chr(0x61 + number % 7) + "é" for number in range(length))[:length]

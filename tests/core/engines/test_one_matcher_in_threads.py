@@ -59,6 +59,7 @@ print(sum("another thread" in text for text in refused))
 """
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", sorted(CONSTRAINTS))
 def test_four_threads(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, name], cwd=ROOT, capture_output=True, text=True, timeout=300)

@@ -81,6 +81,7 @@ def test_the_language_is_that_of_the_definition(seed: int, monkeypatch: pytest.M
     assert {found.nonterminals[s] for s, name in found.captures if name == "start"} <= {"s"}
 
 
+@pytest.mark.full
 def test_deeper_is_the_same_as_one_after_the_other() -> None:
     rng = random.Random(7)
     for _ in range(10):

@@ -196,6 +196,7 @@ def test_schemas_inside() -> None:
     assert accepted(compile_lark('start: "<" %json {"const": "}"} ">"', BYTES), '<"}">')
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::structgen.errors.GrammarWarning")
 def test_large_grammars_are_read_fast() -> None:
     started = time.perf_counter()

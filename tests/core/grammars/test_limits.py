@@ -74,6 +74,7 @@ def test_lark(case: int, lexer: str) -> None:
     assert not line or "^" in str(error)
 
 
+@pytest.mark.full
 def test_grammars_within_the_limits_compile() -> None:
     for lexer in ("dynamic", "contextual"):
         for text in (
@@ -93,6 +94,7 @@ def test_grammars_within_the_limits_compile() -> None:
     compile_regex("(((()){1000}){1000}){1000}a", BYTES)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("text", "budget", "line", "column"),
     [
@@ -110,6 +112,7 @@ def test_gbnf(text: str, budget: str, line: int, column: int) -> None:
     assert (caught.value.budget, caught.value.line, caught.value.column) == (budget, line, column)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     "pattern",
     [
@@ -155,6 +158,7 @@ def test_many_reductions_before_one_terminal() -> None:
     assert matcher.accept_bytes(b"a" * 10_000) and matcher.is_accepting()
 
 
+@pytest.mark.full
 def test_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever loops, in Lark or in ours: an error, and the thread goes on as if nothing had been."""
     monkeypatch.setattr(limits, "MAX_SECONDS", 0.3)
@@ -191,6 +195,7 @@ def test_limits_of_a_block() -> None:
         raise KeyError
 
 
+@pytest.mark.full
 def test_words_in_bulk() -> None:
     """A hundred thousand words are one terminal, in each notation."""
     words = [f"w{i}" for i in range(20_000)]

@@ -119,6 +119,7 @@ def test_refused(pattern: str, message: str, position: int) -> None:
     assert caught.value.position == position
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("flags", [0, re.ASCII])
 @pytest.mark.parametrize("expression", [r"\d", r"\D", r"\s", r"\S", r"\w", r"\W"])
 def test_classes_are_those_of_re(expression: str, flags: re.RegexFlag) -> None:

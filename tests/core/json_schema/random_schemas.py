@@ -28,8 +28,8 @@ class Schemas:
         self.dialect = dialect
         self.keywords = [
             word
-            for word in keywords or BY_NAME[dialect].keywords
-            if word in BY_NAME[dialect].keywords and word not in without and hasattr(self, f"_{word.strip('$')}")
+            for word in keywords or BY_NAME[dialect].functions
+            if word in BY_NAME[dialect].functions and word not in without and hasattr(self, f"_{word.strip('$')}")
         ]
 
     def root(self) -> dict[str, Any]:

@@ -79,6 +79,7 @@ def test_unevaluated_agrees_with_collected_annotations(dialect: str) -> None:
         agree(schema, make, lambda v, s=schema: collect(s, v, s, dialect) is not None)  # type: ignore[misc]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dialect", ["draft2019-09", "draft2020-12"])
 def test_unevaluated_beside_a_reference_to_the_whole(dialect: str) -> None:
     """A subschema that is asked whether it holds may hold, behind the reference, the keyword that asks."""
@@ -120,7 +121,7 @@ JSON = st.recursive(
         st.lists(inner, max_size=3),
         st.dictionaries(
             st.sampled_from(
-                [*BY_NAME["draft3"].keywords, *BY_NAME["draft2019-09"].keywords, "prefixItems", "$id", "id"]
+                [*BY_NAME["draft3"].functions, *BY_NAME["draft2019-09"].functions, "prefixItems", "$id", "id"]
             )
             | st.sampled_from(["$anchor", "$dynamicAnchor", "$dynamicRef", "then", "minContains", "a"]),
             inner,

@@ -140,6 +140,7 @@ def deep(word: str, depth: int, wrap: Any = lambda child: child) -> Any:
     return schema
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("depth", [5_000, 100_000])
 @pytest.mark.parametrize(
     ("word", "wrap"),

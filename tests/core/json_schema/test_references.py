@@ -145,6 +145,7 @@ SCHEMAS_WITH_PLACES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("additional_members", ["schema", "closed"])
 @pytest.mark.parametrize("schema", SCHEMAS_WITH_PLACES, ids=lambda schema: str(schema)[:40])
 def test_no_cycles_are_left(schema: dict[str, Any], additional_members: Any) -> None:

@@ -103,6 +103,7 @@ UNREAD = {
 }
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("which", "source"),
     [("cfg", SOURCE), ("lalr", LALR_SOURCE), ("unproved", LALR_SOURCE)],

@@ -75,6 +75,7 @@ def from_objects() -> dict[str, str]:
     return digests()
 
 
+@pytest.mark.full
 def test_checked_kernels_find_the_same(from_objects: dict[str, str]) -> None:
     """And read and write nothing out of bounds on the way."""
     assert digests(NUMBA_BOUNDSCHECK="1") == from_objects

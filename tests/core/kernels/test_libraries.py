@@ -104,6 +104,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_masks_need_no_compiler(shipped: Path, tmp_path: Path) -> None:
     """The same masks as with LLVM's linker, with nothing in the cache folder."""
     pytest.importorskip("lark")

@@ -91,6 +91,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     return finished
 
 
+@pytest.mark.full
 def test_an_object_is_built_once_and_numba_stays_out(package: Path, tmp_path: Path) -> None:
     first = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path))
     (built,) = tmp_path.rglob("small.o")
@@ -101,6 +102,7 @@ def test_an_object_is_built_once_and_numba_stays_out(package: Path, tmp_path: Pa
     assert built.stat().st_mtime_ns == made
 
 
+@pytest.mark.full
 def test_a_damaged_object_is_built_anew(package: Path, tmp_path: Path) -> None:
     first = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path))
     (built,) = tmp_path.rglob("small.o")
@@ -119,6 +121,7 @@ def test_a_damaged_object_is_built_anew(package: Path, tmp_path: Path) -> None:
     assert built.read_bytes() == broken
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's here")
 @pytest.mark.parametrize("place", ["", "kernels", "kernels/*/*", "kernels/*/*/small.o"])
 def test_a_folder_that_others_can_write_is_not_read(package: Path, tmp_path: Path, place: str) -> None:
@@ -133,6 +136,7 @@ def test_a_folder_that_others_can_write_is_not_read(package: Path, tmp_path: Pat
     assert built.read_bytes() == b"a stranger's"
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's here")
 def test_objects_are_made_so_that_nobody_else_can_write(package: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
@@ -145,11 +149,13 @@ def test_objects_are_made_so_that_nobody_else_can_write(package: Path, tmp_path:
     assert again.stderr == "" and len(list(cache.rglob("small.o"))) == 1
 
 
+@pytest.mark.full
 def test_checked_objects_lie_beside_the_others(package: Path, tmp_path: Path) -> None:
     found = python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path), NUMBA_BOUNDSCHECK="1")
     assert found.stdout.splitlines() == ["45 False builtin_function_or_method", "IndexError"]
 
 
+@pytest.mark.full
 def test_the_jit_on_demand(package: Path, tmp_path: Path) -> None:
     found = python(
         CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path), STRUCTGEN_JIT="1", NUMBA_CACHE_DIR=str(tmp_path)
@@ -158,6 +164,7 @@ def test_the_jit_on_demand(package: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.o"))
 
 
+@pytest.mark.full
 def test_other_sources_are_built_anew(package: Path, tmp_path: Path) -> None:
     python(CALL, str(package), STRUCTGEN_CACHE_DIR=str(tmp_path))
     changed = tmp_path / "structgen"
@@ -182,6 +189,7 @@ def test_shipped_libraries_of_other_sources_are_left_alone(tmp_path: Path, monke
     assert objects.shipped_library("json", "linux-x86_64") is None
 
 
+@pytest.mark.full
 def test_a_folder_that_cannot_be_written_to(package: Path, tmp_path: Path) -> None:
     """(A file in its place, which stops root as well.)"""
     (tmp_path / "file").touch()
@@ -189,6 +197,7 @@ def test_a_folder_that_cannot_be_written_to(package: Path, tmp_path: Path) -> No
     assert found.stdout.startswith("45 False ")
 
 
+@pytest.mark.full
 def test_a_rebuild_gives_the_same_bytes(package: Path, tmp_path: Path) -> None:
     made = []
     for name in ("one", "two"):

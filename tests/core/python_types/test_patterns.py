@@ -109,6 +109,7 @@ def pattern_of(kind: Any) -> str:
     return str(constraint.schema["pattern"])
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("pattern", CLASSES)
 def test_classes_are_those_of_the_installed_version(pattern: str) -> None:
     kind = Annotated[str, Field(pattern=f"{pattern}\n" if "(?x)" in pattern else pattern)]

@@ -119,11 +119,13 @@ def check(kind: Any, walks: int) -> None:
             assert constraint.report.checked, (kind, text)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("kind", [*TYPES, *SCALARS], ids=str)
 def test_every_output_is_read_as_the_type(kind: Any) -> None:
     check(kind, 60)
 
 
+@pytest.mark.full
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**40).map(lambda seed: readable_type(random.Random(seed))))
 def test_every_output_of_any_type_is_read(kind: Any) -> None:

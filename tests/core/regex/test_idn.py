@@ -55,6 +55,7 @@ def test_every_accepted_name_is_legal(names):
     assert accepted > 500 and joiners > 5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["{}", "a{}b", "ब{}", "ا{}ب"])
 def test_every_character(names, form):
     points = [point for point in range(0x80, 0x40000) if not 0xD800 <= point <= 0xDFFF]
@@ -62,6 +63,7 @@ def test_every_character(names, form):
     assert len(taken) > 100 and [ascii(text) for text in taken if not is_legal(text)] == []
 
 
+@pytest.mark.full
 def test_what_is_left_out_of_short_names(names):
     """Names of one character and a letter: what ``idna`` takes besides are the marks and letters that form C joins."""
     joined = property_set("idn", "NFC")

@@ -43,6 +43,7 @@ def random_words(dfa: Dfa, count: int) -> list[str]:
     return words
 
 
+@pytest.mark.full
 @pytest.mark.skipif(node() is None, reason="needs Node")
 def test_random_words_are_legal_in_node():
     assert DFA is not None
@@ -66,6 +67,7 @@ def test_python_reads_what_it_is_asked_to_read():
             re.compile(word)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(node() is None, reason="needs Node")
 def test_what_node_refuses_is_refused():
     """Words of the format with a character changed, left out or put in."""

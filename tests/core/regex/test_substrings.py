@@ -27,6 +27,7 @@ def test_as_listed(seed: int) -> None:
     assert {text for text in texts if accepts(dfa, text)} == wanted
 
 
+@pytest.mark.full
 def test_of_a_long_text() -> None:
     rng = random.Random(1)
     text = "".join(rng.choices("abcdefgh \n", k=5_000))

@@ -139,6 +139,7 @@ def test_each_format_has_a_template() -> None:
     assert set(TEMPLATES) == set(FORMATS) and len(TEMPLATES) >= 14
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_templates_round_trip(name: str) -> None:
     environment = jinja2.Environment(autoescape=False)

@@ -48,6 +48,7 @@ def takes(constraint: structgen.ToolCalls, text: str) -> bool:
     return taken
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", FORMATS)
 def test_choices_and_free_text(name: str) -> None:
     before = "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant" if name == "harmony" else "Let me see. "
@@ -414,6 +415,7 @@ def test_calls_that_cannot_be_written() -> None:
             constraint.render([call])
 
 
+@pytest.mark.full
 def test_masks_and_steps_agree() -> None:
     """Over a vocabulary with tokens that cross the ends of arguments."""
     for name in ("qwen3_coder", "glm4_5", "hermes", "deepseek_v3_2"):

@@ -48,6 +48,7 @@ def calls_of(constraint: ToolCalls, rng: random.Random, steps: int) -> tuple[str
     return text, constraint.parse(text)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", FORMATS)
 def test_outputs_are_valid(name: str) -> None:
     """And are written again to what is read as the same."""
@@ -69,6 +70,7 @@ def test_outputs_are_valid(name: str) -> None:
     assert found > 8
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", FORMATS)
 def test_valid_calls_can_be_written(name: str) -> None:
     """Arguments that the machine for JSON writes are written in each format, unless it says that they cannot be."""
@@ -135,6 +137,7 @@ def test_invalid_arguments_are_refused(name: str) -> None:
     assert refused > 20
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["qwen3_coder", "glm4_5", "deepseek_v3_2", "hermes"])
 def test_any_schema(name: str) -> None:
     """Schemas of all keywords: what is written is valid, and of random objects the valid ones are taken."""

@@ -146,6 +146,7 @@ def test_holes_between_ids_spell_nothing() -> None:
     assert read_tokenizer_json(json.loads(tokenizer.to_str()))[0] == [b"a", None, None, None, None, b"b"]
 
 
+@pytest.mark.full
 def test_byte_alphabet_is_that_of_the_tokenizers_library() -> None:
     assert set(byte_alphabet()) == set(pre_tokenizers.ByteLevel.alphabet())
     every = bytes(range(128)).decode() + "".join(map(chr, range(128, 0x800)))

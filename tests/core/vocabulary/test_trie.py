@@ -86,6 +86,7 @@ def test_walk_finds_the_tokens_whose_prefixes_are_all_allowed(tokens: list[bytes
     assert walk(make(tokens), allowed) == expected
 
 
+@pytest.mark.full
 @given(TOKENS, st.data())
 def test_subtrie_is_the_trie_of_the_kept_tokens(tokens: list[bytes], data: st.DataObject) -> None:
     keep = data.draw(st.lists(st.booleans(), min_size=len(tokens), max_size=len(tokens)))

@@ -18,6 +18,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 
+@pytest.mark.full
 def test_killed_twice(tmp_path: Path) -> None:
     model, file = make_folder(tmp_path / "model"), write_rows(tmp_path / "in.jsonl")
     unbroken, broken = tmp_path / "unbroken.jsonl", tmp_path / "broken.jsonl"

@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 from structgen.cli import batch, commands
 from structgen.cli.common import BadInput, read_bytes
+from structgen.core.constraints.specs import ConstraintSpec
 from structgen.errors import ConstraintError, GenerationError, InputFileError, OptionsError
 from structgen.generation.batch_files.job import BatchJob, RowLine
 from structgen.generation.batch_files.lines import RowFile
 from structgen.generation.batch_files.output import OutputFile, encoded
-from structgen.generation.batch_files.specification import ConstraintSpecification
 from structgen.generation.generator import Generator
 from structgen.options import JsonOptions
 from tests.fakes import vocabulary
@@ -147,12 +147,12 @@ def test_a_specification_is_what_it_says() -> None:
         ("regex", "a+", "aa", "b"),
         ("choice", '["aa", "bb"]', "bb", "b"),
     ):
-        matcher = ConstraintSpecification(kind, source).compile(BYTES).matcher()  # type: ignore[arg-type]
+        matcher = ConstraintSpec(kind, source).compile(BYTES).matcher()
         assert matcher.accept_bytes(good.encode()) and matcher.is_accepting()
         matcher.reset()
         assert not (matcher.accept_bytes(bad.encode()) and matcher.is_accepting())
     options = JsonOptions(additional_members="closed")
-    closed = ConstraintSpecification("schema", '{"properties": {"a": true}}', options).compile(BYTES).matcher()
+    closed = ConstraintSpec("schema", '{"properties": {"a": true}}', options).compile(BYTES).matcher()
     assert not closed.accept_bytes(b'{"b":1}')
 
 
@@ -162,7 +162,7 @@ def test_no_column_names_a_file(tmp_path: Path) -> None:
         path.write_text(text)
         kind: Any = {".json": "schema"}.get(suffix, suffix[1:])
         with pytest.raises(ConstraintError):
-            ConstraintSpecification(kind, str(path)).compile(BYTES)
+            ConstraintSpec(kind, str(path)).compile(BYTES)
 
 
 HEADS = ['{"id": "\ud800", "key": "1"', '{"id": 2, "key": "2"']
@@ -281,6 +281,7 @@ def test_a_schema_is_not_an_output(tmp_path: Path, written: list[Any]) -> None:
     assert written == []
 
 
+@pytest.mark.full
 def test_a_torn_line_is_dropped_only_where_it_is_this_batch(tmp_path: Path, written: list[Any]) -> None:
     rows, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows.write_text('{"prompt": "a"}\n{"prompt": "b"}\n')
@@ -381,6 +382,7 @@ def test_a_line_is_bytes_of_json() -> None:
     assert json.loads(encoded(json.dumps({"a": "\udfff\ud800 ä"}, ensure_ascii=False))) == {"a": "\udfff\ud800 ä"}
 
 
+@pytest.mark.full
 def test_prompts_that_are_too_long_fail_and_are_not_taken_to_pieces() -> None:
     class Counting(ByteTokenizer):
         read = 0

@@ -48,6 +48,7 @@ def test_a_batch_writes_what_single_calls_write(name: str) -> None:
         assert alone.logprob == together[row].logprob
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", SAMPLING)
 @pytest.mark.parametrize("draft", ["ngram", "recycling", "auto"])
 def test_drafts_change_nothing(name: str, draft: str) -> None:

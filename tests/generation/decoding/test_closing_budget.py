@@ -64,6 +64,7 @@ def test_what_is_kept_of_the_text_before_changes_nothing() -> None:
         assert speller.fits(text, budget) == (found is not None and len(found) <= budget)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("missing", [b"\x04\x06\xf1", b"\x01\xc3\xa9", b"\xe2"])
 def test_bytes_suffice_for_tokens_only_where_all_of_them_are_tokens(missing: bytes) -> None:
     """Walks of schemas over a vocabulary with gaps: whatever the number allows can be spelled in so many tokens."""

@@ -79,6 +79,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return watched
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("draft", [None, "always", "auto"])
 @pytest.mark.parametrize("name", SAMPLING)
 def test_a_device_writes_the_same(

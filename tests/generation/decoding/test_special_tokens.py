@@ -44,6 +44,7 @@ CONSTRAINTS: dict[str, Constraint] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_drafts_and_batches_write_what_the_plain_loop_writes(name: str) -> None:
     constraint = CONSTRAINTS[name]

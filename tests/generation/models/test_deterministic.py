@@ -62,6 +62,7 @@ MODELS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", sorted(MODELS))
 def test_logits_after_a_text_are_always_the_same(kind: str, seed: int, file: Path) -> None:
@@ -134,6 +135,7 @@ def generator_constraint() -> Any:
     return json_schema(SCHEMA)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", sorted(MODELS))
 def test_seeded_requests_in_traffic_are_what_they_are_alone(kind: str, file: Path) -> None:
     if kind == "transformers":
@@ -181,6 +183,7 @@ def test_what_cannot_be_deterministic_says_so(file: Path) -> None:
         load_gguf(file, deterministic=True, context_length=512, cache_bytes=600 * made[0].ragged_reader().token_bytes)
 
 
+@pytest.mark.full
 def test_a_resumed_batch_ends_as_an_unbroken_one(file: Path, tmp_path: Path) -> None:
     from tests.cli.running import run as run_command
 

@@ -29,6 +29,7 @@ NEEDS_COPIES = pytest.mark.skipif(
 )
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("after", [pytest.param(0, marks=NEEDS_COPIES), math.inf])
 @pytest.mark.parametrize("bias", [True, False])
 def test_all_numbers_of_rows(after: float, bias: bool) -> None:
@@ -98,6 +99,7 @@ def test_other_layers_are_left_alone() -> None:
     assert not any(isinstance(layer, PackedLinear) for layer in model.modules())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("after", [pytest.param(0, marks=NEEDS_COPIES), AFTER])
 def test_trees_of_a_packed_model(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of trees and chains of all sizes, and what the cache keeps of them."""

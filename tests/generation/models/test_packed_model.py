@@ -51,6 +51,7 @@ def path(parents: list[int], node: int) -> list[int]:
     return [] if node < 0 else [*path(parents, parents[node]), node]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_are_their_texts(name: str) -> None:
     """Random rows that come, go, are read in chunks, as trees and token by token, with prefixes shared."""

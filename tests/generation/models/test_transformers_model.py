@@ -101,6 +101,7 @@ def path(parents: list[int], node: int) -> list[int]:
     return [] if node < 0 else [*path(parents, parents[node]), node]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("rows", [1, 3])
 def test_trees_are_their_paths_over_many_steps(model: TransformersModel, rows: int) -> None:
     """Random trees, random paths kept: every logit is that of the sequence, whatever holes the cache has."""

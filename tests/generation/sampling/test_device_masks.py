@@ -37,6 +37,7 @@ def content(sent: SentMasks) -> np.ndarray:
     return there[:, : sent.words]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("words", [1, 4, 7, 8, 33])
 def test_masks_arrive(words: int) -> None:
     made = MaskTable(words, DEVICE)

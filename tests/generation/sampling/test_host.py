@@ -40,6 +40,7 @@ def check(logits: Any, values: Any, bitmask: Any, requests: list[DrawRequest], t
     assert np.array_equal(values, before)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", PARAMS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_draws_as_the_definition_says(name: str, width: int) -> None:
@@ -126,6 +127,7 @@ def test_rows_that_allow_nothing_or_only_minus_infinity() -> None:
     assert SAMPLER.draw(logits, bitmask, requests_for("plain", 2)).token_ids.tolist() == [-1, -1]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", PARAMS)
 def test_a_batch_is_its_rows(name: str) -> None:
     """Enough rows for several threads; logits and masks anywhere, in strided memory."""
@@ -152,6 +154,7 @@ def test_a_batch_is_its_rows(name: str) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", ["plain", "cold", "top_k", "all three", "typical"])
 def test_draws_follow_the_distribution(name: str) -> None:
     """G-test, 30,000 draws, 99.9 % quantile of chi² with at most 9 degrees (27.9)."""

@@ -26,6 +26,7 @@ def run(cases: Path, **environment: str) -> None:
     assert finished.returncode == 0, finished.stdout[-6000:] + finished.stderr[-2000:]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", ["apply", "sampling", "trees"])
 def test_kernels_do_what_the_definition_says(name: str) -> None:
     import torch
@@ -34,5 +35,6 @@ def test_kernels_do_what_the_definition_says(name: str) -> None:
     run(HERE / "interpreted" / f"cases_{name}.py", **interpret)
 
 
+@pytest.mark.full
 def test_kernels_compile(tmp_path: Path) -> None:
     run(HERE / "compiled" / "cases_compile.py", TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(tmp_path))

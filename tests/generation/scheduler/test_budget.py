@@ -38,6 +38,7 @@ class Timed(TinyRows):
         return super().read(parts)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 @pytest.mark.parametrize(
     "costs",
@@ -100,6 +101,7 @@ class TimedPadded(PaddedRows):
         return super().read(parts)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 def test_rows_that_share_calls_are_not_held_up_either(noise: float) -> None:
     """Four padded rows beside 4,000 tokens of a prompt, which is read in pieces of its own."""
@@ -133,6 +135,7 @@ class Unified(Timed):
         return super().read(parts)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("costs", [LLAMA, (0.0, 0.012, 1e-6)], ids=["llama.cpp", "a call for each token"])
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 @pytest.mark.parametrize("kind", [Timed, Unified])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
@@ -30,6 +31,7 @@ class Topical(TinyModel):
         return rng.normal(scale=5.0, size=self.vocab_size).astype(np.float32)
 
 
+@pytest.mark.full
 def test_drafts_learn_and_learn_anew() -> None:
     """Tokens a forward rise over 200 requests of one kind, and are back within 50 of another."""
     speculator = Speculator([NgramDrafter(), RecyclingDrafter(VOCABULARY.size), MemoryDrafter()], CostAware(TYPICAL))

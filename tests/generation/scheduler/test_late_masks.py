@@ -71,6 +71,7 @@ def finish(scheduler: Scheduler, handles: Any) -> None:
     raise AssertionError("not done")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("drafted", [False, True])
 def test_others_go_on(drafted: bool) -> None:
     """While the masks of several rows never come, all others are written to their ends."""
@@ -102,6 +103,7 @@ class Uneven(NestedMatcher):
         super().fill_next_token_bitmask(bitmask, index)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("round_", range(4))
 def test_rows_are_what_they_are_alone(round_: int) -> None:
     """Masks that are late at random, beside drafts, joins, cancellations, deadlines and preemptions."""
@@ -153,6 +155,7 @@ def test_a_mask_that_takes_too_long_fails_its_row(reader: Any) -> None:
     gate.set()
 
 
+@pytest.mark.full
 def test_a_late_row_can_be_cancelled() -> None:
     scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(late_seconds=0.02))
     output, gate = gated(2)

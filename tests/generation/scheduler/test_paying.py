@@ -127,6 +127,7 @@ def test_drafts_that_are_never_right_lose_little(clock: Clock, rows: int) -> Non
     assert plain < drafted < 1.03 * plain
 
 
+@pytest.mark.full
 def test_rests_end_where_drafts_pay_again(clock: Clock) -> None:
     world, plain = World(clock, QUANTISED, QUANTISED), World(clock, QUANTISED, None)
     world.write(PROSE, 20)
@@ -138,6 +139,7 @@ def test_rests_end_where_drafts_pay_again(clock: Clock) -> None:
     assert again < 1.1 * plain.write(PROSE, 12)[0], "chances that were learned are wrong at first"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("truth", [TYPICAL, QUANTISED])
 @pytest.mark.parametrize("prior", [TYPICAL, QUANTISED])
 def test_what_steps_cost_is_learned(clock: Clock, truth: CostCurve, prior: CostCurve) -> None:

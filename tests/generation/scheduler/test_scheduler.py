@@ -81,6 +81,7 @@ def run(scheduler: Scheduler, steps: int = 2000) -> list[Event]:
 READERS: dict[str, Any] = {"packed": lambda: TinyRows(MODEL), "padded": lambda: PaddedRows(MODEL)}
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("round_", range(8))
 def test_rows_are_what_they_are_alone(reader: str, round_: int) -> None:
@@ -106,7 +107,12 @@ def test_rows_are_what_they_are_alone(reader: str, round_: int) -> None:
             if seeds:
                 seed = seeds.pop()
                 request = Request(
-                    prompt(seed), fresh(seed), rng.choice(speculators), rng.randrange(3), rng.choice("ab"), streams=True
+                    prompt(seed),
+                    fresh(seed),
+                    rng.choice(speculators),
+                    priority=rng.randrange(3),
+                    key=rng.choice("ab"),
+                    streams=True,
                 )
                 handles[seed] = scheduler.submit(request)
         if handles and rng.random() < 0.03:

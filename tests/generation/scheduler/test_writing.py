@@ -72,6 +72,7 @@ def _copy(matcher: WordsMatcher) -> WordsMatcher:
     return twin
 
 
+@pytest.mark.full
 def test_samples_follow_the_local_distribution() -> None:
     """G-test over all token sequences: 1,500 samples, fixed seeds, 99.9 % quantile of chi²."""
     words = [b"ab", b"abc", b"bc", b"b"]
@@ -111,6 +112,7 @@ def test_a_single_word_needs_no_model_at_all() -> None:
     assert (output.text, output.finish_reason, model.forwards) == ("only", "stop", 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_every_budget_gives_a_whole_output_or_an_error(temperature: float) -> None:
     """The model loves openers, so that every output would run on for ever if it were not steered."""

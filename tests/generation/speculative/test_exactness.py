@@ -114,6 +114,7 @@ def states(words: Vocabulary) -> list[Callable[[], FakeMatcher | None]]:
     return [lambda: WordsMatcher(words, WORD_LIST), lambda: NestedMatcher(words), lambda: None]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("kind", "policy"), [*((kind, POLICIES[0]) for kind in KINDS), *(("all", policy) for policy in POLICIES[1:])]
 )
@@ -142,6 +143,7 @@ def test_same_tokens_as_the_plain_loop(kind: str, policy: Callable[[], LengthPol
         assert write(decode, one) == write(plain)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("drawing", ["likeliest", "chain", "with replacement", "without replacement"])
 @pytest.mark.parametrize(("shape", "params", "batch"), [(None, WARM, 1), ((3, 2, 1), FILTERED, 1), (None, WARM, 3)])
 def test_distribution(drawing: Any, shape: Any, params: SamplingParams, batch: int) -> None:
@@ -153,6 +155,7 @@ def test_distribution(drawing: Any, shape: Any, params: SamplingParams, batch: i
     assert g_test(found, outcomes(TARGET, params, (1, 2))) > ALPHA
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", POLICIES)
 def test_distribution_whatever_the_length(policy: Callable[[], LengthPolicy]) -> None:
     """A policy may not bias what is drawn."""
@@ -171,10 +174,12 @@ def p_value(params: SamplingParams = WARM) -> float:
     return g_test(samples(TARGET, chain, params, 2 * SAMPLES), outcomes(TARGET, params, (1, 2)))
 
 
+@pytest.mark.full
 def test_the_unbroken_loop_passes() -> None:
     assert p_value() > ALPHA and p_value(FILTERED) > ALPHA
 
 
+@pytest.mark.full
 def test_no_residual_correction_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "structgen.generation.speculative.rules._sample_or",
@@ -183,6 +188,7 @@ def test_no_residual_correction_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
     assert p_value() < ALPHA
 
 
+@pytest.mark.full
 def test_an_unmasked_draft_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probabilities of the draft before its mask, for what was drawn after it."""
 
@@ -203,6 +209,7 @@ def test_an_unmasked_draft_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert p_value() < ALPHA
 
 
+@pytest.mark.full
 def test_a_mask_after_the_filter_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The draft's top-k taken over all tokens, the mask put on what is left."""
 
@@ -224,6 +231,7 @@ def test_a_mask_after_the_filter_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
     assert p_value() < ALPHA
 
 
+@pytest.mark.full
 def test_an_off_by_one_node_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of the node before."""
     right = verification.verify
@@ -235,6 +243,7 @@ def test_an_off_by_one_node_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert p_value() < ALPHA
 
 
+@pytest.mark.full
 def test_dropping_draws_for_what_they_are_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verifying as if nothing had been drawn where the draw was an unlikely one."""
     right = model_drafter._ModelSource._draw

@@ -63,6 +63,7 @@ def test_spread_keeps_the_ends() -> None:
     assert spread(3, 0.1) == ()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [llama, gpt2])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_same_tokens_with_a_real_cache(make: Any, rows: int) -> None:

@@ -35,6 +35,7 @@ def edited(text: str, rng: random.Random) -> str:
     return text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "speculator", [Speculator([]), Speculator([NgramDrafter()], CostAware()), Speculator([], Fixed(6))]
 )

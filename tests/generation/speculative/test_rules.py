@@ -49,6 +49,7 @@ CASES += [(rules.k_sequential, drawn(k, True)) for k in (1, 3)]
 CASES += [(rules.recursive, drawn(k, False)) for k in (1, 3)]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(("rule", "draw"), CASES)
 @pytest.mark.parametrize("pair", range(6))
 def test_exact(rule: rules.Rule, draw: Callable[..., Sequence[int]], pair: int) -> None:

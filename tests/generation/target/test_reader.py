@@ -109,6 +109,7 @@ def enumerate_truth(model: Any, grammar: Any, temperature: float) -> dict[tuple[
     return done
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_exact_is_the_enumerated_truth(model: Any, temperature: float) -> None:
     grammar = structgen.compile_lark('start: item ("," item)?\nitem: /[ab]{1,2}c?/ | "0" | "01"', VOCABULARY)

@@ -55,6 +55,7 @@ def test_exact_samples_are_the_target(case: Case, method: Method) -> None:
     assert fits(count(store, case, run), case.truth)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", [cf.skewed(), cf.even(), cf.ambiguous()], ids=lambda case: case.name)
 @pytest.mark.parametrize("width", [1, 8])
 def test_exact_from_the_first_sample(case: Case, width: int) -> None:
@@ -63,6 +64,7 @@ def test_exact_from_the_first_sample(case: Case, width: int) -> None:
     assert not fits(first_samples(case, "asap"), case.truth)
 
 
+@pytest.mark.full
 def test_first_asap_sample_is_plain_masking() -> None:
     case = cf.skewed()
     store = case.store()
@@ -86,6 +88,7 @@ def test_samples_are_independent_in_order() -> None:
     assert fits(dict(pairs), truth)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("method", ["weighted", "local", "smc"])
 @pytest.mark.parametrize("case", [cf.skewed(), cf.even(0.3), cf.dyck(), cf.dead_end()], ids=lambda case: case.name)
 def test_weights_average_to_z(case: Case, method: Method) -> None:
@@ -100,6 +103,7 @@ def test_weights_average_to_z(case: Case, method: Method) -> None:
     assert abs(np.mean(means) - case.z) < 4 * error + 1e-12
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("method", ["weighted", "local", "smc"])
 @pytest.mark.parametrize("case", cf.CASES, ids=IDS)
 def test_weighted_samples_are_the_target(case: Case, method: Method) -> None:

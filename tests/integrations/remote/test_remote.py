@@ -75,6 +75,7 @@ def followed(events: list[RemoteEvent]) -> Any:
 WAYS = ["generate", "stream", "agenerate", "astream"]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize(
     "answer",
@@ -310,6 +311,7 @@ def test_an_answer_without_choices() -> None:
         ask(server, SCHEMA)
 
 
+@pytest.mark.full
 def test_our_own_server() -> None:
     """The tiny model behind `structgen serve`: it writes what is asked for, in its best forms, whole and streamed."""
     with serving() as running:

@@ -28,6 +28,7 @@ def settings(**options: Any) -> Any:
     return transformers.GenerationConfig(max_new_tokens=40, eos_token_id=list(EOS), pad_token_id=PAD, **options)
 
 
+@pytest.mark.full
 def test_greedy_is_what_the_processor_writes() -> None:
     constraints = [case.constraint for case in EACH]
     out = generate_batch(
@@ -43,6 +44,7 @@ def test_greedy_is_what_the_processor_writes() -> None:
         assert text_of(output.generated_tokens) == text_of(alone[0, len(prompt) :])
 
 
+@pytest.mark.full
 def test_sampled_texts_are_valid_and_closed_in_time() -> None:
     out = generate_batch(
         llama(), PROMPTS, EACH[2].constraint, VOCABULARY, max_new_tokens=9, continuous_batching_config=small(),

@@ -265,6 +265,7 @@ def helped(help_: dict[str, int]) -> dict[str, Any]:
     return {"assistant_model": llama(help_["assistant"])} if "assistant" in help_ else dict(help_)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", CASES)
 def test_sampled_texts_under_assistance_are_valid(name: str) -> None:
     processor = GrammarLogitsProcessor(CASES[name].constraint, VOCABULARY)
@@ -274,6 +275,7 @@ def test_sampled_texts_under_assistance_are_valid(name: str) -> None:
             assert CASES[name].is_valid(text), (seed, help_, text)
 
 
+@pytest.mark.full
 def test_an_assistant_samples_the_same_distribution() -> None:
     """Of a choice, over many seeds: each text about as often as its probability under the masked model."""
     case, seeds = CASES["choice"], 150
@@ -410,6 +412,7 @@ def test_an_end_that_generate_does_not_know_is_told() -> None:
 # Budgets.
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("options", [{}, {"do_sample": True, "top_k": 0}, {"num_beams": 3}, {"assistant": 1}], ids=str)
 def test_texts_are_closed_within_the_budget(options: dict[str, Any]) -> None:
     case = CASES["object"]
@@ -436,6 +439,7 @@ def test_a_budget_that_nothing_fits_in_is_refused() -> None:
 # Whatever comes.
 
 
+@pytest.mark.full
 def test_random_constraints_in_random_ways() -> None:
     rng = random.Random(11)
     for round_ in range(25):

@@ -21,6 +21,7 @@ for package in ("torch", "transformers", "gguf", "accelerate", DEFAULT_MODEL_PAC
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "person.json").read_text())
 
 
+@pytest.mark.full
 def test_three_ways_write_the_same_person() -> None:
     import torch
     import transformers

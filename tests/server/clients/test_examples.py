@@ -62,6 +62,7 @@ def test_every_example_is_run() -> None:
     assert {path.stem for path in (ROOT / "docs/integrations").glob("*.py")} == set(EXAMPLES)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(server: RunningServer, name: str) -> None:
     pythons = [each for each in INTERPRETERS if has(each, EXAMPLES[name])]

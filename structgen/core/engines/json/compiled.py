@@ -18,11 +18,11 @@ from structgen.core.engines.json.tables.arrays import write_tables
 from structgen.core.engines.json.tables.verify import verify_tables
 from structgen.core.engines.json.value_graph import disk_cache
 from structgen.core.engines.json.value_graph.budget import schema_too_complex
-from structgen.core.engines.json.value_graph.graph import GoalGraph
-from structgen.core.engines.json.value_graph.liveness import live_goals, reachable
-from structgen.core.engines.json.value_graph.memory_estimates import goal_bytes, pooled_bytes
+from structgen.core.engines.json.value_graph.graph import ValueGraph
+from structgen.core.engines.json.value_graph.liveness import live_nodes, reachable
+from structgen.core.engines.json.value_graph.memory_estimates import node_bytes, pooled_bytes
 from structgen.core.engines.json.value_graph.needed_bytes import NeededBytes
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.json_prefix import loads_partial
 from structgen.core.json_schema.formula.language import Formula
 from structgen.core.json_schema.lowering import Lowered, lower
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from referencing import Registry
 
 
-KEEP = "STRUCTGEN_KEEP_GRAMMARS"  # the variable that asks for goals to be kept in the cache folder
+KEEP = "STRUCTGEN_KEEP_GRAMMARS"  # the variable that asks for value nodes to be kept in the cache folder
 KEPT_SECONDS = 0.005  # reading a file takes some tenths of a millisecond: what is compiled sooner is not kept
-LEAST_BYTES = 6_144  # what a grammar takes besides its arrays, goals and schema; measured
+LEAST_BYTES = 6_144  # what a grammar takes besides its arrays, value nodes and schema; measured
 _SPACE = byte_set(b" \t\r\n")
 # The byte that ends a JSON value, by the byte that begins it (RFC 8259). 1e5 ends in a digit, too.
 _ENDS = {
@@ -56,11 +56,11 @@ _ENDS = {
 
 
 class Unlowered:
-    """A schema whose goals were found in the cache folder, or in another process: its formula is made when its report
+    """A schema whose nodes were found in the cache folder, or in another process: its formula is made when its report
     is asked for.
 
     Attributes:
-        schema, options, registry, misspelt: see `Lowered`; goals of schemas with misspelt words are not kept.
+        schema, options, registry, misspelt: see `Lowered`; value nodes of schemas with misspelt words are not kept.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class JsonGrammar:
     """
 
     def __init__(
-        self, lowered: Lowered | Unlowered, ignored: list[tuple[str, str]], root: GoalNode, vocabulary: Vocabulary
+        self, lowered: Lowered | Unlowered, ignored: list[tuple[str, str]], root: ValueNode, vocabulary: Vocabulary
     ) -> None:
         self.vocabulary = vocabulary
         self.options = lowered.options
@@ -105,7 +105,7 @@ class JsonGrammar:
         verify_tables(self.tables, self.rows.pool)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its goals are sent, as plain arrays; rows and tables, which name places in them, are made anew.
+        """Its value nodes are sent, as plain arrays; rows and tables, which name places in them, are made anew.
 
         Raises:
             ValueError: an automaton has more states than are sent.
@@ -147,7 +147,7 @@ class JsonGrammar:
 
     @property
     def memory_bytes(self) -> int:
-        """About what this grammar takes: its arrays, its goals with their automata, as they are and in the pool, the
+        """About what this grammar takes: its arrays, its nodes with their automata, as they are and in the pool, the
         schema, and texts that complete outputs. Rows, which others share, are not counted."""
         written: JsonCompletions | None = self.__dict__.get("completions")
         return self._compiled_bytes + (0 if written is None else written.memory_bytes)
@@ -157,8 +157,8 @@ class JsonGrammar:
         """What it takes from the start."""
         counted: set[int] = set()
         pooled: set[int] = set()
-        goals = sum([goal_bytes(node, counted) + pooled_bytes(node, pooled) for node in live_goals(self._root)])
-        return LEAST_BYTES + self.tables.memory_bytes + goals + self._lowered.schema_bytes
+        nodes = sum([node_bytes(node, counted) + pooled_bytes(node, pooled) for node in live_nodes(self._root)])
+        return LEAST_BYTES + self.tables.memory_bytes + nodes + self._lowered.schema_bytes
 
     @property
     def is_outdated(self) -> bool:
@@ -175,7 +175,7 @@ class JsonGrammar:
 
     @cached_property
     def completions(self) -> JsonCompletions:
-        """Shortest values per goal, for closing an output."""
+        """Shortest values per value node, for closing an output."""
         return JsonCompletions(self._root, self.options)
 
     @cached_property
@@ -226,7 +226,7 @@ def compile_json_schema(
     check_arguments(vocabulary, registry)
     options = checked_options(options)
     try:
-        if registry is None and keeps_goals():
+        if registry is None and keeps_graphs():
             return _kept(schema, options, vocabulary)
         lowered = lower(schema, options, registry)
         return grammar_of(lowered, lowered.root, vocabulary)
@@ -235,13 +235,13 @@ def compile_json_schema(
 
 
 @cache
-def keeps_goals() -> bool:
-    """Whether the environment asked for goals to be kept when the first schema was compiled."""
+def keeps_graphs() -> bool:
+    """Whether the environment asked for value nodes to be kept when the first schema was compiled."""
     return is_on(KEEP)
 
 
 def _kept(schema: Any, options: JsonOptions, vocabulary: Vocabulary) -> JsonGrammar:
-    """The grammar from goals in the cache folder; they are put there if they are missing and took long."""
+    """The grammar from value nodes in the cache folder; they are put there if they are missing and took long."""
     schema = plain_json(schema)
     key = disk_cache.key_of(schema, options)
     found = disk_cache.load(key)
@@ -262,21 +262,21 @@ def grammar_of(lowered: Lowered, formula: Formula, vocabulary: Vocabulary) -> Js
     Raises:
         SchemaError, TokenizerError: see `compile_json_schema`.
     """
-    graph = GoalGraph(lowered, lowered.options)
+    graph = ValueGraph(lowered, lowered.options)
     return _grammar(lowered, graph.ignored, graph.compile(formula), vocabulary)
 
 
 def _grammar(
-    lowered: Lowered | Unlowered, ignored: list[tuple[str, str]], root: GoalNode, vocabulary: Vocabulary
+    lowered: Lowered | Unlowered, ignored: list[tuple[str, str]], root: ValueNode, vocabulary: Vocabulary
 ) -> JsonGrammar:
     if vocabulary.missing_bytes:
         _check_bytes(root, vocabulary, lowered.options)
     return JsonGrammar(lowered, ignored, root, vocabulary)
 
 
-def _received(about: tuple[Any, ...], goals: disk_cache.Arrays, vocabulary: Vocabulary) -> JsonGrammar:
+def _received(about: tuple[Any, ...], nodes: disk_cache.Arrays, vocabulary: Vocabulary) -> JsonGrammar:
     """See `JsonGrammar.__reduce__`. It was checked before it was sent."""
-    root, ignored = disk_cache.decode(goals)
+    root, ignored = disk_cache.decode(nodes)
     return JsonGrammar(Unlowered(*about), ignored, root, vocabulary)
 
 
@@ -287,7 +287,7 @@ def restated(error: TooComplexError | RecursionError, options: JsonOptions) -> S
     return SchemaTooComplexError("the schema is nested too deeply", limit=sys.getrecursionlimit())
 
 
-def _check_bytes(root: GoalNode, vocabulary: Vocabulary, options: JsonOptions) -> None:
+def _check_bytes(root: ValueNode, vocabulary: Vocabulary, options: JsonOptions) -> None:
     missing = sorted(NeededBytes(vocabulary, options).missing(root))
     if missing:
         shown = ", ".join(repr(chr(byte)) if 0x20 <= byte < 0x7F else f"0x{byte:02X}" for byte in missing)

@@ -270,7 +270,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
             self._provide(context, status)
 
     def shortest_completion(self) -> bytes:
-        """See `Matcher.shortest_completion`; O(depth) for values whose goals were completed before."""
+        """See `Matcher.shortest_completion`; O(depth) for values whose value nodes were completed before."""
         if self._terminated or self.is_accepting():
             return b""
         text = self._grammar.completions.complete(self)

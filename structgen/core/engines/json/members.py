@@ -13,10 +13,10 @@ from functools import reduce
 from typing import Any
 
 from structgen.core.engines.json.compiled import JsonGrammar, grammar_of, restated
-from structgen.core.engines.json.value_graph.graph import GoalGraph
-from structgen.core.engines.json.value_graph.liveness import array_live, is_live, object_live
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.specs import EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.core.engines.json.value_graph.graph import ValueGraph
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
 from structgen.core.json_schema.formula.language import Formula, Type, and_
 from structgen.core.json_schema.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.core.json_schema.lowering import Lowered, lower
@@ -35,7 +35,7 @@ class MemberValues:
         words: the strings, if they are listed (``enum``, ``const``); else None.
     """
 
-    def __init__(self, members: ObjectMembers, node: GoalNode) -> None:
+    def __init__(self, members: ObjectMembers, node: ValueNode) -> None:
         self._members = members
         self._node = node
         self.kinds = _kinds(node)
@@ -74,11 +74,11 @@ class ObjectCase:
 
     Attributes:
         members: by name, in the order of declaration, the ways in which a member can be there: its values, and the
-            obligations (bits) that it then meets. The first way meets none.
+            existentials (bits) that it then meets. The first way meets none.
         required: names that must be there.
         dependents: names that must be there if another is.
         least, most: how many members there are; ``most`` None: no limit.
-        duties: obligations that the members have to meet together.
+        existentials: how many conditions the members have to meet together.
         others: names that may be there besides, in classes with their values. They are no names of `ObjectMembers`.
     """
 
@@ -87,7 +87,7 @@ class ObjectCase:
     dependents: dict[str, set[str]]
     least: int
     most: int | None
-    duties: int
+    existentials: int
     others: list[tuple[Dfa, MemberValues]]
 
 
@@ -107,10 +107,10 @@ class ObjectMembers:
         try:
             self.lowered: Lowered = lower(schema, options)
             self._root = and_(Type(OBJECT), self.lowered.root)
-            root = GoalGraph(self.lowered, options).compile(self._root)
-            specs = [spec for spec in root.objects if object_live(spec, is_live)]
+            root = ValueGraph(self.lowered, options).compile(self._root)
+            specs = root.objects
             self.names: dict[str, None] = {name: None for spec in specs for name in spec.keys}
-            self._values: dict[GoalNode, MemberValues] = {}
+            self._values: dict[ValueNode, MemberValues] = {}
             self.cases = [self._case(spec) for spec in specs]
         except (TooComplexError, RecursionError) as error:
             raise restated(error, options) from None
@@ -126,7 +126,7 @@ class ObjectMembers:
         except (TooComplexError, RecursionError) as error:
             raise restated(error, self.options) from None
 
-    def _of(self, node: GoalNode) -> MemberValues:
+    def _of(self, node: ValueNode) -> MemberValues:
         known = self._values.get(node)
         if known is None:
             known = self._values[node] = MemberValues(self, node)
@@ -155,26 +155,23 @@ class ObjectMembers:
             {name: needed for name, needed in spec.dependents.items() if name not in spec.forbidden},
             spec.least,
             spec.most,
-            spec.duties,
+            spec.existentials,
             [(dfa, values) for dfa, values in rest if not dfa.is_empty],
         )
 
 
-def _classes(spec: ObjectSpec) -> Iterable[tuple[Dfa, GoalNode, list[Any]]]:
-    """The classes of keys that are not declared: names, node, ways to meet obligations."""
-    others = spec.others
-    if isinstance(others, KeyClasses):
-        for number, node in enumerate(others.nodes):
-            yield others.automaton.of_class(number + 1), node, spec.other_choices[number] if spec.duties else []
-    elif others is not None:
-        yield universal(), others, spec.other_choices[0] if spec.duties else []
+def _classes(spec: ObjectSpec) -> Iterable[tuple[Dfa, ValueNode, list[Any]]]:
+    """The classes of keys that are not declared: names, node, ways to meet existentials."""
+    if spec.others is not None:
+        for number, node in enumerate(spec.others.nodes):
+            names = spec.others.automaton.of_class(number + 1)
+            yield names, node, spec.other_choices[number] if spec.existentials else []
 
 
-def _kinds(node: GoalNode) -> int:
+def _kinds(node: ValueNode) -> int:
     kinds = (NULL if node.flags & 1 else 0) | (BOOLEAN if node.flags & 6 else 0)
     kinds |= (NUMBER if node.numbers else 0) | (STRING if node.strings else 0)
-    kinds |= ARRAY if any(array_live(spec, is_live) for spec in node.arrays) else 0
-    return kinds | (OBJECT if any(object_live(spec, is_live) for spec in node.objects) else 0)
+    return kinds | (ARRAY if node.arrays else 0) | (OBJECT if node.objects else 0)
 
 
 def _language(spec: EnumSpec | StringSpec, limit: int) -> Dfa:

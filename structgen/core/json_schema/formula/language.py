@@ -1,6 +1,6 @@
 """The formula language: what a schema says of a JSON value, in a dozen atoms and five connectives.
 
-Schemas, key classes, goals and parse states all are formulas. Nodes are immutable and hash-consed: structurally equal
+Schemas, key classes, nodes and parse states all are formulas. Nodes are immutable and hash-consed: structurally equal
 formulas are the *same* object, so equality is identity, hashing is free and ``id`` (a small integer, in order of
 creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` holds only an atom, a ``One`` or a
 ``Ref``.
@@ -148,6 +148,11 @@ def present(key: str) -> Formula:
 MAX_NAMED = 8_192
 _NAMED: dict[str, Enum] = {}
 _PRESENT: dict[str, Formula] = {}
+
+
+def absent(key: str) -> Formula:
+    """No member is called ``key`` (true off objects)."""
+    return All(named(key), FALSE)
 
 
 class Mult(Formula):

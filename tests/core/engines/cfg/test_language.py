@@ -19,6 +19,7 @@ BYTES = Vocabulary([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
 STRINGS = 500
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_short_strings(name: str) -> None:
     """All short strings: accepted as Lark does; live prefixes as the textbook says; masks and bytes agree."""
@@ -35,6 +36,7 @@ def test_short_strings(name: str) -> None:
             assert (alive and matcher.is_accepting()) == accepts(string), string
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_walks_and_mutations(name: str) -> None:
     """Random walks end in strings that Lark accepts; mutations of them are judged alike."""

@@ -59,6 +59,7 @@ def check_walk(grammar: CfgGrammar, rng: random.Random, steps: int, prefix: byte
         text += grammar.vocabulary.tokens[token]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_small_vocabulary(name: str) -> None:
     text, alphabet = GRAMMARS[name]

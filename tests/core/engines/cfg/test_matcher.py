@@ -111,6 +111,7 @@ def test_masks_of_nested_contexts_are_shared() -> None:
     assert walked[59] - walked[29] <= 30 * 20
 
 
+@pytest.mark.full
 def test_ten_thousand_choices() -> None:
     words = [f"option number {n * 7919 % 10_000}" for n in range(10_000)]
     form = ContextFreeGrammar(

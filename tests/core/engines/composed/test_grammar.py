@@ -96,6 +96,7 @@ def test_embedded_in_embedded() -> None:
     check_walks(embed(source, {0: inner}), judge, rng, walks=10)
 
 
+@pytest.mark.full
 def test_every_split_counts_in_long_texts() -> None:
     """Numbers one after the other: 2 ** n splits, few branches."""
     words = Vocabulary([bytes([byte]) for byte in range(256)] + [b"123456789" * 3, None], eos_token_ids=257)

@@ -113,6 +113,7 @@ def test_random_nests(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> 
     check_walks(grammar, judge, rng, walks=3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(20))
 def test_put_in_place_or_apart(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same language, where each grammar ignores something of its own."""

@@ -252,6 +252,7 @@ WALKED: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("number", range(len(WALKED)))
 @pytest.mark.parametrize("options", [JsonOptions.exact(), JsonOptions()], ids=["exact", "default"])
 def test_random_walks_end(number: int, options: JsonOptions) -> None:
@@ -305,6 +306,7 @@ def test_an_indented_bracket_must_not_repeat_an_item() -> None:
     assert matcher.accept_bytes(b',\n    "a": 0\n  }\n]') and matcher.is_accepting()
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     "item",
     [

@@ -108,6 +108,7 @@ def next_token(dice: random.Random, allowed: list[int], completion: bytes) -> in
     return dice.choice(structural if structural and dice.random() < 0.4 else allowed)
 
 
+@pytest.mark.full
 @RUN
 @given(schemas(), options(), st.integers(0, 2**32))
 def test_walks(schema: Any, chosen: JsonOptions, seed: int) -> None:
@@ -120,6 +121,7 @@ def test_walks(schema: Any, chosen: JsonOptions, seed: int) -> None:
     check_laws(start(schema, chosen).grammar, valid=valid, walks=1, steps=STEPS, likely=b'"\\,]}:u', seed=seed)
 
 
+@pytest.mark.full
 @RUN
 @given(schemas(), options(), st.integers(0, 2**32))
 def test_long_walks(schema: Any, chosen: JsonOptions, seed: int) -> None:
@@ -162,6 +164,7 @@ def mutated(value: Any, dice: random.Random) -> Any:
     return dice.choice([*SCALARS, [], {}, [0], {"a": 0}])
 
 
+@pytest.mark.full
 @RUN
 @given(schemas(), st.integers(0, 2**32))
 def test_exact_options_accept_what_is_valid(schema: Any, seed: int) -> None:

@@ -78,6 +78,7 @@ def test_the_next_member_is_among_them(separators: tuple[str, str]) -> None:
     assert found >= 0.93 * asked > 200  # members behind the sixth guess, and second items' spaces
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "options", [JsonOptions(), JsonOptions.exact(), JsonOptions(whitespace=2), JsonOptions(whitespace="compact")]
 )

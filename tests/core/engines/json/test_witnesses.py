@@ -133,6 +133,7 @@ def is_taken(matcher: Any, token: int) -> bool:
     return True
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("schema", SCHEMAS, ids=json.dumps)
 @pytest.mark.parametrize(
     "options", [JsonOptions.exact(), JsonOptions(), JsonOptions(whitespace=2)], ids=["any", "plain", "2"]

@@ -81,6 +81,7 @@ async def h():
 """
 
 
+@pytest.mark.full
 def test_every_state_of_python_can_be_completed() -> None:
     """The newline token at which a block begins, and strings of several lines, among them."""
     grammar = compile_contextual(bundled("python.lark"), BYTES, "file_input")
@@ -93,6 +94,7 @@ def test_every_state_of_python_can_be_completed() -> None:
         assert matcher.accept_bytes(PYTHON[i : i + 1]), PYTHON[:i]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     "start", [b"def f():\n  if x:\n    try:\n", b"class A:\n  def f():\n    if x:\n      try:\n      "]
 )

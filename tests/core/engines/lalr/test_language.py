@@ -51,6 +51,7 @@ def mutated(rng: random.Random, text: str, alphabet: str) -> str:
     return "".join(characters)
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_short_strings(name):
     text, alphabet = GRAMMARS[name]
@@ -76,6 +77,7 @@ def test_random_walks_and_their_mutations(name):
     assert grammar.matcher().stats == {"undecided": 0}
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_prefixes_live_exactly_if_some_extension_is_accepted(name):
     text, alphabet = GRAMMARS[name]
@@ -123,6 +125,7 @@ PYTHON_TEXTS = (
 )
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("name", "start", "texts", "alphabet"),
     [

@@ -27,6 +27,7 @@ def small_vocabulary(alphabet: str, seed: int = 0) -> Vocabulary:
     return Vocabulary([*tokens, b""], eos_token_ids=len(tokens))
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_masks_are_what_acceptance_is(name):
     text, alphabet = GRAMMARS[name]
@@ -35,6 +36,7 @@ def test_masks_are_what_acceptance_is(name):
         check_laws(compile_contextual(text, vocabulary), walks=1, seed=seed, likely=alphabet.encode())
 
 
+@pytest.mark.full
 def test_masks_of_python():
     vocabulary = small_vocabulary("if x:\n  =(1)#'\"\t")
     grammar = compile_contextual(bundled("python.lark"), vocabulary, "file_input")

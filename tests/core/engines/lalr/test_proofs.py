@@ -108,6 +108,7 @@ def vocabulary_of(letters: str) -> Vocabulary:
     return Vocabulary([*tokens, b""], eos_token_ids=len(tokens))
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("text", "letters"),
     [(GRAMMARS[name][0], GRAMMARS[name][1]) for name in ("arithmetic", "list", "indented", "brackets", "centre")]

@@ -50,6 +50,7 @@ def test_laws_hold_across_moves(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     check_laws(compile_contextual(text, tokens_of(1, alphabet)), steps=12, walks=1, seed=2, likely=alphabet.encode())
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("text", "start", "alphabet", "row_bytes"),
     [(NESTED, "start", "([])aé ", 1 << 14), (bundled("python.lark"), "file_input", "if x:\n =(1)é", 1 << 17)],
@@ -153,6 +154,7 @@ def test_a_state_that_is_not_known_to_live_keeps_the_matcher(monkeypatch: pytest
     assert matcher._machine is machine and matcher.accept_bytes(b"])" * 30) and matcher.is_accepting()
 
 
+@pytest.mark.full
 def test_python_across_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Indentations, brackets and fallbacks go along."""
     monkeypatch.setattr(ROW_BYTES, 1 << 16)

@@ -76,6 +76,7 @@ def truths(formula: Formula) -> list[bool]:
     return [evaluate(formula, value) for value in VALUES]
 
 
+@pytest.mark.full
 @given(st.lists(FORMULAS, max_size=4))
 def test_connectives_mean_what_they_say(parts: list[Formula]) -> None:
     columns = list(zip(*map(truths, parts), strict=True)) or [()] * len(VALUES)
@@ -148,6 +149,7 @@ def test_references_lose_their_order_by_key() -> None:
     assert unordered(ref(Unordered("k"))) is ref(Unordered("k"))
 
 
+@pytest.mark.full
 def test_nodes_live_as_long_as_they_are_used() -> None:
     """Whatever refers to what: negations and unordered readings are kept on the nodes, in circles too."""
 

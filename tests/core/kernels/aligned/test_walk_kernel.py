@@ -100,6 +100,7 @@ def test_bounds(seed: int) -> None:
         assert math.exp(trie.high[node]) == pytest.approx(high) and math.exp(trie.low[node]) == pytest.approx(low)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("learned", [True, False])
 @pytest.mark.parametrize("coin", [True, False])
 def test_walks(learned: bool, coin: bool) -> None:

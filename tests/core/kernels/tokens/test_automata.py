@@ -70,6 +70,7 @@ def tables() -> list[Int32]:
     return [*found, every]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("table", tables(), ids=lambda table: f"{len(table)} states")
 def test_add_rows(table: Int32) -> None:
     count, base = len(table), 3

@@ -179,6 +179,7 @@ def test_a_real_model_writes_what_the_schema_says(writer: Generator) -> None:
         assert result.value["name"].startswith("Ada")
 
 
+@pytest.mark.full
 def test_a_quantised_model_is_near_the_same_weights_in_float32(built_in: Loaded) -> None:
     for package in ("transformers", "gguf", "accelerate", "torch"):
         pytest.importorskip(package, reason="transformers is the oracle")

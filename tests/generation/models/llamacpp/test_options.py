@@ -193,6 +193,7 @@ class _NoWriter:
         return lambda *_, **__: None
 
 
+@pytest.mark.full
 def test_quantised_weights_keep_most_of_their_bits(built_in_file: Path, tmp_path: Path) -> None:
     """The built-in model: an adapter of zeros changes no more than other ways to sum do, another one does."""
     reader = gguf.GGUFReader(built_in_file)

@@ -110,6 +110,7 @@ for find in (lambda: reader, lambda: ragged_reader(TransformersModel(made))):
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_fork_says_that_threads_of_torch_are_gone(threads: int) -> None:
     pytest.importorskip("transformers", reason="transformers runs the model")

@@ -65,6 +65,7 @@ def test_the_library(tiny_file: Path) -> None:
     assert run(LIBRARY, str(tiny_file))[-1] == "[]"
 
 
+@pytest.mark.full
 def test_the_command_line(tiny_file: Path) -> None:
     for package in ("typer", "rich"):
         pytest.importorskip(package)
@@ -77,6 +78,7 @@ def test_the_command_line(tiny_file: Path) -> None:
     assert run(COMMAND, "show-mask", schema, "--tokenizer", str(tiny_file), "--json")[-1] == "[]"
 
 
+@pytest.mark.full
 def test_the_demo(built_in_file: Path) -> None:
     for package in ("typer", "rich"):
         pytest.importorskip(package)
@@ -85,6 +87,7 @@ def test_the_demo(built_in_file: Path) -> None:
     assert json.loads(lines[-1])[0]["valid"]
 
 
+@pytest.mark.full
 def test_the_server(tiny_file: Path) -> None:
     httpx2 = pytest.importorskip("httpx2")
     for package in ("starlette", "uvicorn", "prometheus_client", "typer"):

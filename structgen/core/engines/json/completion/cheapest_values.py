@@ -1,9 +1,9 @@
-"""Shortest JSON texts of goals: what each value costs at least in bytes, and which choices that takes.
+"""Shortest JSON texts of value nodes: what each value costs at least in bytes, and which choices that takes.
 
 Costs are the least solution of a system of equations over the nodes (Knuth's generalisation of Dijkstra's algorithm:
 the cost of an object or array is more than that of any of its members), solved for the nodes that a question leads to
 and kept. They are exact but for a few things: of optional members that only fill an object up to ``minProperties``
-the cheapest each are taken, and of those that meet obligations the cheapest for one after the other; where both a
+the cheapest each are taken, and of those that meet existentials the cheapest for one after the other; where both a
 pattern and a length bind, characters are counted instead of bytes; an indented line counts as if it were
 ``USUAL_DEPTH`` deep; and that items must be distinct is left to the caller.
 """
@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from heapq import heappop, heappush
 from itertools import count, islice, product
 
 import numpy as np
 
 from structgen.core.engines.json.completion.cheapest_words import (
-    NEVER,
     Words,
     any_text,
     code_points,
@@ -34,17 +32,11 @@ from structgen.core.engines.json.completion.completion_tables import (
     bits_of,
 )
 from structgen.core.engines.json.completion.object_plans import MAX_PARTS, Costs, ObjectPlans
-from structgen.core.engines.json.value_graph.liveness import array_live, is_live, object_live
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.number_values import value_texts
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    CountedSpec,
-    EnumSpec,
-    KeyClasses,
-    ObjectSpec,
-    StringSpec,
-)
+from structgen.core.engines.json.numbers.values import value_texts
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec, StringSpec
 from structgen.core.regex.dfa import Dfa
 from structgen.errors import CompletionTooLongError
 from structgen.options import JsonOptions
@@ -56,10 +48,10 @@ MAX_CHARACTERS = 1 << 20
 MAX_BYTES = 1 << 23
 MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
 
-Items = tuple[GoalNode, ...]
+Items = tuple[ValueNode, ...]
 
 
-class DistinctItems(tuple[GoalNode, ...]):
+class DistinctItems(tuple[ValueNode, ...]):
     """Items no two of which may be equal."""
 
     __slots__ = ()
@@ -79,8 +71,8 @@ class Values:
         self._line = 0 if self._indent is None else 1 + USUAL_DEPTH * self._indent
         self.colon = b":" if self._indent is None else b": "
         self.objects = ObjectPlans(self.cost, self.ordered, len(self.colon) + self._line)
-        self._found: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
-        self._texts: dict[tuple[GoalNode, int], bytes] = {}
+        self._found: dict[ValueNode, tuple[int, bytes | Items | ValuePlan]] = {}
+        self._texts: dict[tuple[ValueNode, int], bytes] = {}
         self.bytes = 0
         self._words: dict[bytes, Words] = {}
         self._forms: dict[int, ObjectForm] = {}
@@ -106,7 +98,7 @@ class Values:
         return form
 
     # --- values ---
-    def cost(self, node: GoalNode) -> int:
+    def cost(self, node: ValueNode) -> int:
         """Bytes of the shortest text of a node; `NEVER` if it has none."""
         found = self._found.get(node)
         if found is None:
@@ -114,7 +106,7 @@ class Values:
             found = self._found.get(node)
         return found[0] if found else NEVER
 
-    def text(self, node: GoalNode, depth: int = 0) -> bytes:
+    def text(self, node: ValueNode, depth: int = 0) -> bytes:
         """The shortest text of a live node whose container is at ``depth`` (0: none)."""
         key = (node, 0 if self._indent is None else depth)
         text = self._texts.get(key)
@@ -125,14 +117,14 @@ class Values:
             self.bytes += len(text)
         return text
 
-    def is_sure(self, node: GoalNode) -> bool:
-        """Whether the shortest text of a node is surely valid: no items must differ, no member meets obligations."""
+    def is_sure(self, node: ValueNode) -> bool:
+        """Whether the shortest text of a node is surely valid: no items must differ, no member meets existentials."""
         found, met = [node], {node}
         for child in found:
             choice = self._found[child][1]
             if isinstance(choice, DistinctItems) and len(choice) > 1:
                 return False
-            if isinstance(choice, ValuePlan) and choice.obliged:
+            if isinstance(choice, ValuePlan) and choice.existential:
                 return False
             if not isinstance(choice, bytes):
                 parts = [member.node for member in choice.members] if isinstance(choice, ValuePlan) else choice
@@ -156,7 +148,7 @@ class Values:
         """A member of an object at ``depth``."""
         return member.key + self.colon[1:] + self.text(member.node, depth)
 
-    def distinct(self, node: GoalNode, depth: int = 0) -> Iterator[bytes]:
+    def distinct(self, node: ValueNode, depth: int = 0) -> Iterator[bytes]:
         """Texts of a node's values, short ones first of each type: all scalars, then objects and arrays that differ in
         a part from the shortest. Hardly any twice; of objects and arrays, some may not satisfy all that the node asks.
         """
@@ -167,15 +159,13 @@ class Values:
             yield from (b'"' + spelled(text) + b'"' for text in self._strings(spec))
         yield self.text(node, depth)
         for array in node.arrays:
-            if array_live(array, is_live):
-                yield from self._other_arrays(array, depth)
+            yield from self._other_arrays(array, depth)
         for members in node.objects:
-            if object_live(members, is_live):
-                yield from self._other_objects(members, depth)
+            yield from self._other_objects(members, depth)
 
     def distinct_texts(self, nodes: Items, depth: int) -> list[bytes]:
         """Texts of items that must differ; where there seem to be too few, the shortest is repeated."""
-        values: dict[GoalNode, Iterator[bytes]] = {}
+        values: dict[ValueNode, Iterator[bytes]] = {}
         used: dict[bytes, None] = {}
         for node in nodes:
             shortest = self.text(node, depth)
@@ -191,11 +181,11 @@ class Values:
         if items is None:
             return
         texts = self.distinct_texts(items, depth + 1) if spec.distinct else [self.text(n, depth + 1) for n in items]
-        if isinstance(spec, ArraySpec) and (spec.most is None or spec.most > len(items)):
-            following = item(spec, len(items))
-            if following.live:
-                for text in self.distinct(following, depth + 1):
-                    yield self._bracketed(b"[", [*texts, text], b"]", depth)
+        if isinstance(spec, ArraySpec):
+            for following, _ in spec.following(len(items)):
+                if following.live:
+                    for text in self.distinct(following, depth + 1):
+                        yield self._bracketed(b"[", [*texts, text], b"]", depth)
         if items:
             for text in self.distinct(items[-1], depth + 1):
                 yield self._bracketed(b"[", [*texts[:-1], text], b"]", depth)
@@ -237,24 +227,24 @@ class Values:
             texts = (text for _, text, _ in islice(self.words(spec.dfa).by_cost(0), MAX_WORDS))
             yield from (text for text in texts if least <= code_points(text) <= most)
 
-    def _solve(self, root: GoalNode) -> None:
+    def _solve(self, root: ValueNode) -> None:
         """Costs of ``root`` and of what it needs: from infinity down until nothing changes."""
         nodes = [root]
-        parents: dict[GoalNode, list[GoalNode]] = {root: []}
+        parents: dict[ValueNode, list[ValueNode]] = {root: []}
         for node in nodes:
-            for child in set(_needed(node)):
+            for child in {child for spec in (*node.objects, *node.arrays) for child in spec.needed()}:
                 if child not in self._found and child.live:
                     if child not in parents:
                         parents[child] = []
                         nodes.append(child)
                     parents[child].append(node)
-        trial: dict[GoalNode, tuple[int, bytes | Items | ValuePlan]] = {}
+        trial: dict[ValueNode, tuple[int, bytes | Items | ValuePlan]] = {}
         for node in nodes:
             scalar = self._scalar(node)
             if scalar is not None:
                 trial[node] = (len(scalar), scalar)
 
-        def cost(node: GoalNode) -> int:
+        def cost(node: ValueNode) -> int:
             found = self._found.get(node) or trial.get(node)
             return found[0] if found else NEVER
 
@@ -267,7 +257,7 @@ class Values:
                 work.extend(parents[node])
         self._found.update(trial)
 
-    def _scalar(self, node: GoalNode) -> bytes | None:
+    def _scalar(self, node: ValueNode) -> bytes | None:
         """The shortest text that is no object and no array."""
         texts = [word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1]
         texts += [choice.automaton.shortest(choice.automaton.start) for choice in node.numbers]
@@ -279,49 +269,25 @@ class Values:
                 texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
         return min(texts, key=len, default=None)
 
-    def _compound(self, node: GoalNode, cost: Costs) -> tuple[int, Items | ValuePlan] | None:
+    def _compound(self, node: ValueNode, cost: Costs) -> tuple[int, Items | ValuePlan] | None:
         """The cheapest object or array, as far as ``cost`` knows its parts."""
         best: tuple[int, Items | ValuePlan] | None = None
         for array in node.arrays:
-            if array_live(array, is_live):
-                items = self.items(array, cost)
-                total = NEVER if items is None else 2 + self._items_cost(items, cost)
-                if items is not None and total < (best[0] if best else NEVER):
-                    best = (total, DistinctItems(items) if array.distinct else items)
+            items = self.items(array, cost)
+            total = NEVER if items is None else 2 + self._items_cost(items, cost)
+            if items is not None and total < (best[0] if best else NEVER):
+                best = (total, DistinctItems(items) if array.distinct else items)
         for spec in node.objects:
-            if object_live(spec, is_live):
-                plan = self.objects.plan(Open(self.object_form(spec)), False, cost)
-                if plan is not None:
-                    total = 2 + plan.cost + (self._line - 1 if plan.members else 0)
-                    if total < (best[0] if best else NEVER):
-                        best = (total, plan)
+            plan = self.objects.plan(Open(self.object_form(spec)), False, cost)
+            if plan is not None:
+                total = 2 + plan.cost + (self._line - 1 if plan.members else 0)
+                if total < (best[0] if best else NEVER):
+                    best = (total, plan)
         return best
 
     def items(self, spec: ArraySpec | CountedSpec, cost: Costs | None = None, start: int = 0) -> Items | None:
         """The nodes of the fewest (cheapest) items that complete an array, from ``start`` items or that state on."""
-        if isinstance(spec, CountedSpec):
-            return self._counted_items(spec, cost or self.cost, start)
-        if spec.least - start > MAX_PARTS:
-            return None
-        return tuple(item(spec, index) for index in range(start, spec.least))
-
-    def _counted_items(self, spec: CountedSpec, cost: Costs, start: int) -> Items | None:
-        """The cheapest way from a state of a counted array to one where it may close (Dijkstra's algorithm)."""
-        heap: list[tuple[int, int, int, Items]] = [(0, 0, start, ())]
-        order = count()
-        done: set[int] = set()
-        while heap:
-            price, _, state, nodes = heappop(heap)
-            if state in done:
-                continue
-            done.add(state)
-            if spec.states[state].closes:
-                return nodes
-            for node, after in spec.states[state].choices:
-                step = cost(node) if node.live and spec.live[after] else NEVER
-                if step < NEVER and after not in done:
-                    heappush(heap, (price + step + 1 + self._line, next(order), after, (*nodes, node)))
-        return None
+        return spec.completion(start, cost or self.cost, 1 + self._line)
 
     def _items_cost(self, items: Items, cost: Costs) -> int:
         if not items:
@@ -360,31 +326,3 @@ def lettered(least: int, most: int | None) -> Iterator[bytes]:
             return
         for letters in product(b"abcdefghijklmnopqrstuvwxyz", repeat=length):
             yield bytes(letters)
-
-
-def item(spec: ArraySpec, index: int) -> GoalNode:
-    """The node of an array's item."""
-    return spec.prefix[index] if index < len(spec.prefix) else spec.rest
-
-
-def _needed(node: GoalNode) -> Iterator[GoalNode]:
-    """The nodes that the cost of a node may depend on."""
-    for array in node.arrays:
-        if isinstance(array, CountedSpec):
-            for state in array.states:
-                yield from (child for child, _ in state.choices)
-            continue
-        yield from array.prefix[: array.least]
-        if array.least > len(array.prefix):
-            yield array.rest
-    for spec in node.objects:
-        for ways in (*spec.choices.values(), *spec.other_choices):
-            yield from (child for child, _ in ways)
-        if spec.least > len(spec.required) or spec.duties:
-            yield from spec.keys.values()
-            if isinstance(spec.others, KeyClasses):
-                yield from spec.others.nodes
-            elif spec.others is not None:
-                yield spec.others
-        else:
-            yield from (spec.keys[name] for name in spec.required)

@@ -14,11 +14,9 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.engines.json.value_graph.scalars import NEVER
 from structgen.core.regex.dfa import Dfa, universal
 from structgen.core.regex.lengths import Distances
-
-NEVER = 1 << 40
-"""The cost of what cannot be had."""
 
 _SHORT = {0x22: b'\\"', 0x5C: b"\\\\", 0x08: b"\\b", 0x0C: b"\\f", 0x0A: b"\\n", 0x0D: b"\\r", 0x09: b"\\t"}
 _SPELLING = {**{byte: b"\\u%04x" % byte for byte in range(0x20)}, **_SHORT}

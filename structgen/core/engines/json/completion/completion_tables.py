@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structgen.core.engines.json.completion.cheapest_words import NEVER, Words, spelled
+from structgen.core.engines.json.completion.cheapest_words import Words, spelled
 from structgen.core.engines.json.tables.arrays import utf8
 from structgen.core.engines.json.value_graph.key_classes import settle
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.specs import Choice, EnumSpec, ObjectSpec
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import Choice, ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec
 from structgen.core.kernels.json.layout import HASH_PRIME, HASH_START
 
 _WORD = 1 << 64
@@ -92,14 +93,14 @@ class ObjectForm:
         return frozenset(self.texts)
 
     def ways(self, bit: int) -> list[Choice]:
-        """The plain value of a declared key, then those that meet obligations."""
-        choices = self.spec.choices.get(list(self.spec.keys)[bit], []) if self.spec.duties else []
+        """The plain value of a declared key, then those that meet existentials."""
+        choices = self.spec.choices.get(list(self.spec.keys)[bit], []) if self.spec.existentials else []
         return [(self.nodes[bit], 0), *(way for way in choices if way[0].live)]
 
     def other_ways(self, label: int) -> list[Choice]:
         """The same of a class of undeclared keys, numbered from 1."""
         assert self.others is not None
-        choices = self.others.choices[label - 1] if self.spec.duties else []
+        choices = self.others.choices[label - 1] if self.spec.existentials else []
         return [(self.others.nodes[label - 1], 0), *(way for way in choices if way[0].live)]
 
     def missing(self, seen: int) -> int:
@@ -118,7 +119,7 @@ class Open(NamedTuple):
     size: int = 0
     seen: int = 0
     others: bool = False
-    met: int = 0  # obligations
+    met: int = 0  # existentials
     used: Callable[[], Collection[int]] = frozenset
 
 
@@ -126,16 +127,16 @@ class Member(NamedTuple):
     """A member to write: ``"key":`` and the node of its value."""
 
     key: bytes
-    node: GoalNode
+    node: ValueNode
 
 
 class ValuePlan(NamedTuple):
     """Members that complete an object, what they cost with their separators, whether all are declared ones.
 
-    ``obliged``: whether some are there to meet obligations.
+    ``existential``: whether some members are there to meet existentials.
     """
 
     cost: int
     members: tuple[Member, ...]
     declared: bool
-    obliged: bool
+    existential: bool

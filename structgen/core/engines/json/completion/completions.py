@@ -21,8 +21,8 @@ from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.completion.draft_candidates import LikelyTexts, Spacing
 from structgen.core.engines.json.completion.lengths import Lengths
 from structgen.core.engines.json.completion.remaining_text import Arena, Index, RestWriter, Tabled
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.number_values import symbols
+from structgen.core.engines.json.numbers.values import symbols
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.kernels.json import layout
 from structgen.errors import CompletionTooLongError, InternalError
 from structgen.options import JsonOptions
@@ -60,7 +60,7 @@ class OpenOutput(Protocol):
 class JsonCompletions:
     """Completions of the outputs of one grammar. Threads may share it."""
 
-    def __init__(self, root: GoalNode, options: JsonOptions) -> None:
+    def __init__(self, root: ValueNode, options: JsonOptions) -> None:
         self._root = root
         self._values = Values(options)
         self._index: Index | None = None
@@ -92,7 +92,7 @@ class JsonCompletions:
         """A short text that completes the output: ``matcher.accept_bytes`` takes it and then the text may stop.
 
         Close to the shortest: see `completion.cheapest_values` for what is approximate, and of an escape that
-        was begun any character may come that does. The matcher is left as it was. O(depth) for values whose goals
+        was begun any character may come that does. The matcher is left as it was. O(depth) for values whose value nodes
         were completed before.
 
         Raises:
@@ -100,7 +100,7 @@ class JsonCompletions:
         """
         self.index(matcher.grammar)
         text, steps, dropped = b"", 0, matcher.dropped
-        cursors: dict[GoalNode, Iterator[bytes]] = {}
+        cursors: dict[ValueNode, Iterator[bytes]] = {}
         try:
             while not matcher.is_accepting():
                 threads, arena = matcher.configurations()
@@ -138,7 +138,7 @@ class JsonCompletions:
         matcher: OpenOutput,
         threads: npt.NDArray[np.int64],
         arena: Arena,
-        cursors: dict[GoalNode, Iterator[bytes]],
+        cursors: dict[ValueNode, Iterator[bytes]],
     ) -> bytes | None:
         """Accept another value than the cheapest for the next item, by the configuration that is nearest to its end.
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
-from structgen.core.engines.json.completion.cheapest_values import item
 from structgen.core.engines.json.completion.cheapest_words import spelled
 from structgen.core.engines.json.completion.completion_tables import EnumForm, ObjectForm, Open
 from structgen.core.engines.json.completion.remaining_text import LITERALS, Counted, RestWriter
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.specs import ArraySpec, EnumSpec, StringSpec
+from structgen.core.engines.json.value_graph.items import ArraySpec
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
 from structgen.core.kernels.json import layout
 from structgen.errors import CompletionTooLongError
 
@@ -119,7 +119,7 @@ class LikelyTexts(RestWriter):
     def _items(self, form: ObjectForm | ArraySpec | Counted, frame: int) -> list[bytes]:
         """How the next item of an array begins."""
         place = int(self._arena[frame]) >> 32
-        return self._beginnings(item(form, place)) if isinstance(form, ArraySpec) else []
+        return self._beginnings(form.item(place)) if isinstance(form, ArraySpec) else []
 
     def _members(self, form: ObjectForm, bit: int, at: int, lead: bytes, spacing: Spacing) -> Iterator[bytes]:
         """A declared key from its byte ``at`` on, and what its value begins with."""
@@ -130,7 +130,7 @@ class LikelyTexts(RestWriter):
         else:
             yield key
 
-    def _beginnings(self, node: GoalNode) -> list[bytes]:
+    def _beginnings(self, node: ValueNode) -> list[bytes]:
         """How the values of a node begin, if there are few ways."""
         found = [literal for literal in LIKELY_LITERALS if node.flags >> LITERALS.index(literal) & 1]
         words = [word for spec in node.strings if isinstance(spec, EnumSpec) for word in spec.values]

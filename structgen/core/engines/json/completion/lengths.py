@@ -4,7 +4,7 @@ What `completion.rests` writes is pieces: the rest of a value or key, then what 
 lengths of the same pieces, chosen alike, each kept by what it depends on; so a token costs a few look-ups.
 
 Where the text may not be the first that is tried (an item may repeat one, an escape was begun), or where it takes more
-thought (the key of an object with obligations), the length is `TOO_LONG`: not known here.
+thought (the key of an object with existentials), the length is `TOO_LONG`: not known here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from structgen.core.engines.json.completion.completion_tables import EnumForm, O
 from structgen.core.engines.json.completion.memo import keep
 from structgen.core.engines.json.completion.object_lengths import ObjectLengths
 from structgen.core.engines.json.completion.remaining_text import LITERALS, Counted, Index
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.specs import ArraySpec, StringSpec
+from structgen.core.engines.json.value_graph.items import ArraySpec
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.scalars import StringSpec
 from structgen.core.engines.protocols import TOO_LONG
 from structgen.core.kernels.json import layout
 from structgen.errors import CompletionTooLongError
@@ -44,7 +45,7 @@ class Lengths:
         self._step = len(values.line(1)) - len(values.line(0))  # spaces of a level
         self._colon = len(values.colon)
         self._distinct = index.table[layout.H_UNIQUE] != 0
-        self._nodes: dict[tuple[GoalNode, int], int] = {}
+        self._nodes: dict[tuple[ValueNode, int], int] = {}
         self._scalars: dict[tuple[int, int], int] = {}
         self._suffixes: dict[tuple[int, int], tuple[int, int]] = {}
         self._arrays: dict[tuple[int, int, int], int] = {}
@@ -97,7 +98,7 @@ class Lengths:
         return rest + self._after(frame, arena, rests)
 
     # --- values ---
-    def _text(self, node: GoalNode, depth: int) -> int:
+    def _text(self, node: ValueNode, depth: int) -> int:
         """A value of a node whose container is at ``depth``."""
         key = node, depth if self._indented else 0
         found = self._nodes.get(key)

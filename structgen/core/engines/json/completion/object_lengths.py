@@ -12,17 +12,18 @@ from functools import cached_property
 from typing import NamedTuple
 
 from structgen.core.engines.json.completion.cheapest_values import Values
-from structgen.core.engines.json.completion.cheapest_words import NEVER, spelled
+from structgen.core.engines.json.completion.cheapest_words import spelled
 from structgen.core.engines.json.completion.completion_tables import ObjectForm, Open, bits_of, key_hash
 from structgen.core.engines.json.completion.memo import keep
 from structgen.core.engines.json.completion.remaining_text import hashes_below
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.scalars import NEVER
 from structgen.core.engines.protocols import TOO_LONG
 from structgen.core.kernels.json import layout
 
 MAX_FRESH = 4  # undeclared keys that are kept for each state: most likely the object has not got all of them
 
-TextLength = Callable[[GoalNode, int], int]
+TextLength = Callable[[ValueNode, int], int]
 Summary = tuple[int, int, int | tuple[int, ...], bool, int, int]
 Separators = Callable[[int, int, int], int]
 
@@ -70,7 +71,7 @@ class KeyRest(NamedTuple):
     price: int
     text: bytes
     length: int
-    node: GoalNode
+    node: ValueNode
 
 
 NOTHING_BEGUN = BegunKey(0, layout.HASH_START, b"")
@@ -95,7 +96,7 @@ class ObjectLengths:
         self._colon = len(values.colon)
         self._words = max(1, -(-len(form.keys) // layout.SEEN_BITS))
         self._least, self._most = spec.least, spec.most
-        self._duties = (1 << spec.duties) - 1
+        self._existentials = (1 << spec.existentials) - 1
         self._dependents = bool(spec.dependents)
         self._counts = bool(spec.least or spec.most is not None)
         self._required: dict[tuple[int, int, int], int] = {}
@@ -113,11 +114,11 @@ class ObjectLengths:
         seen = arena[first]
         for place in range(1, self._words):
             seen |= arena[first + place] << layout.SEEN_BITS * place
-        met = arena[first + self._words] if self._form.spec.duties else 0
+        met = arena[first + self._words] if self._form.spec.existentials else 0
         return ObjectState(arena[frame] >> 32, seen, met, arena[frame + layout.F_OTHERS], depth, arena)
 
     def _summary(self, q: int, b: int, frame: int, depth: int, arena: array[int]) -> Summary:
-        """What lengths depend on, but for the names of undeclared keys and obligations."""
+        """What lengths depend on, but for the names of undeclared keys and existentials."""
         first = frame + layout.F_SEEN
         seen = arena[first] if self._words == 1 else tuple(arena[first : first + self._words])
         size = arena[frame] >> 32 if self._counts else 0
@@ -126,7 +127,7 @@ class ObjectLengths:
     # --- members to come ---
     def inner(self, q: int, frame: int, depth: int, arena: array[int]) -> int:
         """What completes the object of a frame, the closing bracket included."""
-        if self._duties:
+        if self._existentials:
             return self.rest(self.state(frame, depth, arena), q)
         key = self._summary(q, 0, frame, depth, arena)
         found = self._inners.get(key)
@@ -138,7 +139,7 @@ class ObjectLengths:
 
     def rest(self, state: ObjectState, q: int) -> int:
         """The same of any state."""
-        if state.met != self._duties:
+        if state.met != self._existentials:
             return TOO_LONG
         missing = self._missing(state.seen)
         size = state.size + missing.bit_count()
@@ -216,7 +217,7 @@ class ObjectLengths:
 
     def key(self, q: int, a: int, b: int, frame: int, depth: int, arena: array[int]) -> int:
         """The rest of a key, its value, and what completes the object of a frame."""
-        if self._duties:
+        if self._existentials:
             return TOO_LONG
         if q >= layout.OTHER_KEY:
             begun = BegunKey((a & layout.LOW32) - self._start, b)

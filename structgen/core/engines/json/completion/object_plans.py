@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.json.completion.cheapest_words import NEVER, Words, any_text, spelled
+from structgen.core.engines.json.completion.cheapest_words import Words, any_text, spelled
 from structgen.core.engines.json.completion.completion_tables import (
     Member,
     ObjectForm,
@@ -16,11 +16,12 @@ from structgen.core.engines.json.completion.completion_tables import (
     bits_of,
     key_hash,
 )
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.specs import Choice
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import Choice
+from structgen.core.engines.json.value_graph.scalars import NEVER
 from structgen.core.regex.labelled import every_text
 
-Costs = Callable[[GoalNode], int]
+Costs = Callable[[ValueNode], int]
 MAX_PARTS = 1 << 14
 """Containers with more parts are not written to complete an output."""
 
@@ -55,16 +56,18 @@ class ObjectPlans:
         if least - state.size > MAX_PARTS:
             return None
         members: list[tuple[int, Member]] = []
-        ways = self._meeting(state, free, add, cost) if spec.duties else {}
+        ways = self._meeting(state, free, add, cost) if spec.existentials else {}
         if ways is None:
             return None
         for key, chosen in ways.items():
             if isinstance(key, int):
-                size += 0 if add >> key & 1 else 1
                 add |= 1 << key
             else:
                 members.append((cost(chosen) + len(key), Member(key, chosen)))
-                size += 1
+        add |= form.missing(state.seen | add)
+        size = state.size + add.bit_count() + len(members)
+        if add & ~free or (spec.most is not None and size > spec.most):
+            return None
         fresh = (found for found in self.undeclared(state, cost) if found[1].key not in ways)
         following = next(fresh, None) if size < least else None
         while size < least:
@@ -80,62 +83,72 @@ class ObjectPlans:
             else:
                 return None
         declared = [Member(form.keys[bit], ways.get(bit, form.nodes[bit])) for bit in bits_of(add)]
-        total = sum(price for price, _ in members) + self.price(form, add, cost)
-        total += (size - state.size) * (self._around)
+        total = sum(price for price, _ in members) + sum(len(member.key) + cost(member.node) for member in declared)
+        total += (size - state.size) * self._around
         if total >= NEVER:
             return None
         return ValuePlan(total, (*declared, *[member for _, member in members]), not members, bool(ways))
 
-    def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, GoalNode] | None:
-        """Members that meet the obligations left: the node by key bit or spelled undeclared key. None: impossible.
+    def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, ValueNode] | None:
+        """Members that meet the existentials left: the node by key bit or spelled undeclared key. None: impossible.
 
-        For each obligation the cheapest; if the object has no room for these, those that meet the most at once.
+        For each existential the cheapest; if the object has no room for these, those that meet the most at once; if it
+        has none for these either, the first that a search finds.
         """
-        most = state.form.spec.most
-        room = NEVER if most is None else most - state.size - add.bit_count()
+        spec = state.form.spec
+        unmet = (1 << spec.existentials) - 1 & ~state.met
+        room = NEVER if spec.most is None else spec.most - state.size - add.bit_count()
         for together in (False, True):
-            found = self._chosen(state, free, add, cost, together)
-            if found is None:
-                return None
-            if sum(not (isinstance(key, int) and add >> key & 1) for key in found) <= room:
+            found: dict[int | bytes, ValueNode] = {}
+            left = unmet
+            while left:
+                options = self._options(state, free, add, left & -left, set(found), cost)
+                if not options:
+                    break
+                _, key, way = min(options, key=lambda one: ((one[2][1] & left).bit_count() * -together, one[0]))
+                found[key] = way[0]
+                left &= ~way[1]
+            if not left and sum(not (isinstance(key, int) and add >> key & 1) for key in found) <= room:
                 return found
-        return None
 
-    def _chosen(
-        self, state: Open, free: int, add: int, cost: Costs, together: bool
-    ) -> dict[int | bytes, GoalNode] | None:
-        """Members that meet the obligations left, one after the other; None if one cannot be met."""
+        def search(left: int, room: int, taken: dict[int | bytes, ValueNode]) -> dict[int | bytes, ValueNode] | None:
+            if not left:
+                return taken
+            options = self._options(state, free, add, left & -left, set(taken), cost)
+            for _, key, way in sorted(options, key=lambda one: one[0]):
+                remaining = room - (not (isinstance(key, int) and add >> key & 1))
+                found = search(left & ~way[1], remaining, {**taken, key: way[0]}) if remaining >= 0 else None
+                if found is not None:
+                    return found
+            return None
+
+        return search(unmet, room, {})
+
+    def _options(
+        self, state: Open, free: int, add: int, existential: int, taken: set[int | bytes], cost: Costs
+    ) -> list[tuple[int, int | bytes, Choice]]:
+        """Members that meet an existential, but those ``taken``: (price, key, way)."""
         form, spec = state.form, state.form.spec
-        unmet = (1 << spec.duties) - 1 & ~state.met
         names = list(spec.keys)
-        found: dict[int | bytes, GoalNode] = {}
-        while unmet:
-            duty = unmet & -unmet
-            options: list[tuple[int, int | bytes, Choice]] = []
-            for bit in bits_of(free):
-                for way in spec.choices[names[bit]]:
-                    if bit not in found and way[1] & duty and way[0].live:
-                        price = cost(way[0]) + (0 if add >> bit & 1 else len(form.keys[bit]))
-                        options.append((price, bit, way))
-            options += self._undeclared_ways(state, duty, set(found), cost)
-            options = [option for option in options if option[0] < NEVER]
-            if not options:
-                return None
-            _, key, way = min(options, key=lambda option: ((option[2][1] & unmet).bit_count() * -together, option[0]))
-            found[key] = way[0]
-            unmet &= ~way[1]
-        return found
+        options: list[tuple[int, int | bytes, Choice]] = []
+        for bit in bits_of(free):
+            for way in spec.choices[names[bit]]:
+                if bit not in taken and way[1] & existential and way[0].live:
+                    price = cost(way[0]) + (0 if add >> bit & 1 else len(form.keys[bit]))
+                    options.append((price, bit, way))
+        options += self._undeclared_ways(state, existential, taken, cost)
+        return [option for option in options if option[0] < NEVER]
 
     def _undeclared_ways(
-        self, state: Open, duty: int, taken: set[int | bytes], cost: Costs
+        self, state: Open, existential: int, taken: set[int | bytes], cost: Costs
     ) -> Iterator[tuple[int, bytes, Choice]]:
-        """For each class of undeclared keys, a fresh one whose value meets an obligation: (price, key, way)."""
+        """For each class of undeclared keys, a fresh one whose value meets an existential: (price, key, way)."""
         form = state.form
         if form.others is None:
             return
         used = state.used()
         for label, ways in enumerate(form.others.choices, 1):
-            ways = [way for way in ways if way[1] & duty and way[0].live]
+            ways = [way for way in ways if way[1] & existential and way[0].live]
             if ways:
                 for _, text, _ in form.keys_of_class(label).by_cost(0):
                     key = b'"' + spelled(text) + b'":'

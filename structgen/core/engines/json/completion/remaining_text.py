@@ -21,9 +21,9 @@ from structgen.core.engines.json.completion.completion_tables import EnumForm, M
 from structgen.core.engines.json.completion.memo import keep
 from structgen.core.engines.json.tables.arrays import JsonTables
 from structgen.core.engines.json.tables.pool import AutomatonPool
-from structgen.core.engines.json.value_graph.liveness import array_live, children, is_live, object_live
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.specs import ArraySpec, CountedSpec, EnumSpec, StringSpec
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
 from structgen.core.kernels.json import layout
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import CompletionTooLongError
@@ -50,10 +50,10 @@ class Tabled(Protocol):
 class Index:
     """What the places in a grammar's tables stand for."""
 
-    def __init__(self, root: GoalNode, grammar: Tabled, values: Values) -> None:
+    def __init__(self, root: ValueNode, grammar: Tabled, values: Values) -> None:
         self.table = grammar.tables.grammar
         self.pool = grammar.rows.pool
-        self.nodes: dict[int, GoalNode] = {}
+        self.nodes: dict[int, ValueNode] = {}
         self.strings: dict[int, StringSpec | EnumForm] = {}
         self.frames: dict[int, ObjectForm | ArraySpec | Counted] = {}
         self.kept: dict[tuple[int | bytes | bool, ...], bytes | None] = {}
@@ -63,35 +63,32 @@ class Index:
         for node in found:
             for place, string in zip(self._records(node, layout.NODE_STRINGS), node.strings, strict=True):
                 self.strings[place] = values.enum_form(string) if isinstance(string, EnumSpec) else string
-            objects = [spec for spec in node.objects if object_live(spec, is_live)]
-            for place, spec in zip(self._records(node, layout.NODE_OBJECTS), objects, strict=True):
+            for place, spec in zip(self._records(node, layout.NODE_OBJECTS), node.objects, strict=True):
                 self.frames[place] = values.object_form(spec)
             self._arrays(node)
-            for child in children(node):
+            for child in node.children():
                 if child.live and self._places[child] not in self.nodes:
                     self.nodes[self._places[child]] = child
                     found.append(child)
 
-    def _arrays(self, node: GoalNode) -> None:
+    def _arrays(self, node: ValueNode) -> None:
         """A counted array has a record for each of its first choices, and further ones for its states."""
         records = iter(self._records(node, layout.NODE_ARRAYS))
         for spec in node.arrays:
-            if not array_live(spec, is_live):
-                continue
             if isinstance(spec, ArraySpec):
                 place = next(records)
                 self.frames[place] = spec
                 if spec.distinct is False:
                     self.frames[int(self.table[place + layout.A_PAIRED])] = spec
                 continue
-            choices = [after for child, after in spec.states[0].choices if child.live and spec.live[after]]
+            choices = [after for _, after in spec.live_choices(0)]
             starts = [next(records) for _ in choices or [0]]
             reached = dict.fromkeys(starts, 0)
             waiting = list(reached)
             for place in waiting:
                 self.frames[place] = Counted(spec, reached[place])
                 first, count = int(self.table[place + layout.T_CHOICES]), int(self.table[place + layout.T_COUNT])
-                afters = [a for child, a in spec.states[reached[place]].choices if child.live and spec.live[a]]
+                afters = [after for _, after in spec.live_choices(reached[place])]
                 if place in starts and choices:
                     afters = [choices[starts.index(place)]]
                 for number, after in enumerate(afters[:count]):
@@ -100,7 +97,7 @@ class Index:
                         reached[record] = after
                         waiting.append(record)
 
-    def _records(self, node: GoalNode, field: int) -> list[int]:
+    def _records(self, node: ValueNode, field: int) -> list[int]:
         place = self._places[node] + field
         first, count = self.table[place : place + 2].tolist()
         records: list[int] = self.table[first : first + count].tolist()
@@ -139,7 +136,7 @@ class RestWriter:
             piece, outer = self._value(q, a, b, frame), self._after(frame)
         return None if piece is None or outer is None else joined((piece, outer))
 
-    def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[GoalNode, bytes, int, int] | None:
+    def next_item(self, q: int, a: int, b: int, frame: int) -> tuple[ValueNode, bytes, int, int] | None:
         """Of an array of distinct items: the next one's node, the text before it, how many there are, the depth."""
         if q in (layout.PAD, layout.NEWLINE):
             inner = self.next_item(a >> 40, a & ((1 << 40) - 1), 1, frame)
@@ -285,14 +282,14 @@ class RestWriter:
         return None
 
     def _fresh_keys(self, state: Open, place: int, hashed: int, begun: bytes | None) -> Iterator[tuple[bytes, int]]:
-        """Rests of undeclared keys that the object does not have, with their class: the cheapest, or with obligations
+        """Rests of undeclared keys that the object does not have, with their class: the cheapest, or with existentials
         the shortest of each class, since one may lead on where another does not."""
         form, used, values = state.form, state.used(), self._values
 
         def is_fresh(text: bytes) -> bool:
             return key_hash(text, hashed) not in used and (begun is None or begun + text not in form.names)
 
-        if not form.spec.duties:
+        if not form.spec.existentials:
             keys = ((text, label) for _, text, label in islice(values.objects.other_keys(form, place), MAX_KEYS))
             yield from islice((key for key in keys if is_fresh(key[0])), 1)
             return
@@ -325,7 +322,7 @@ class RestWriter:
         words = max(1, -(-len(form.keys) // layout.SEEN_BITS))
         head, _, _, _, others, *seen = self._arena[frame : frame + layout.F_SEEN + words].tolist()
         mask = sum(word << layout.SEEN_BITS * place for place, word in enumerate(seen))
-        met = int(self._arena[frame + layout.F_SEEN + words]) if form.spec.duties else 0
+        met = int(self._arena[frame + layout.F_SEEN + words]) if form.spec.existentials else 0
         return Open(form, head >> 32, mask, others >= 0, met, partial(hashes_below, self._arena, others))
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Literal
 
 from structgen.core.json_schema.formula.values import decimal_digits, factors
 from structgen.options import OPEN_DIGITS
 
 __all__ = [
+    "MANY",
     "NumberSpec",
     "Range",
     "Spelling",
@@ -25,6 +26,9 @@ __all__ = [
     "lcm",
     "magnitudes",
 ]
+
+MANY = 1_000_000
+"""As good as endlessly many: values that are counted no further."""
 
 Spelling = Literal["any", "plain", "integer", "marked"]
 
@@ -94,6 +98,23 @@ class NumberSpec:
         if self.minimum is None or self.maximum is None:
             return True
         return self.step is None and self.minimum < self.maximum
+
+    def count(self) -> int:
+        """How many numbers satisfy the spec, at least; `MANY` where there are that many or no end."""
+        if self.max_length is not None:
+            return 1
+        if self.values is not None:
+            return sum(map(self.contains, self.values))
+        if self.minimum is None or self.maximum is None:
+            return MANY
+        if not self.multiples:
+            return MANY if self.minimum < self.maximum else 1
+        step = reduce(lcm, self.multiples)
+        count = int((self.maximum - self.minimum) / step) - 1 - len(self.excluded)
+        if count >= MANY and not self.non_multiples:
+            return MANY
+        first, last = int(-(-self.minimum // step)), int(self.maximum // step)
+        return sum(self.contains(value * step) for value in range(first, min(last, first + MANY // 100) + 1))
 
     def with_ends(self) -> NumberSpec:
         """The spec with bounds and a step where it is plain and endless: ``OPEN_DIGITS`` before the point and after it,

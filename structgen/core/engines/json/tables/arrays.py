@@ -1,7 +1,7 @@
-"""Goals as integer tables: the arrays that `structgen.core.kernels.json` reads.
+"""Value nodes as integer tables: the arrays that `structgen.core.kernels.json` reads.
 
 Two passes: every live node that the root reaches gets its place, then the records are written behind them. Linear in
-the goals.
+the value nodes.
 """
 
 from __future__ import annotations
@@ -15,30 +15,26 @@ from struct import pack
 import numpy as np
 
 from structgen.core.engines.json.tables.pool import AutomatonPool, class_words
-from structgen.core.engines.json.value_graph.cardinality import count_values, endless_nodes, endless_states
+from structgen.core.engines.json.value_graph.cardinality import count_values, endless_nodes
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.key_classes import settle
-from structgen.core.engines.json.value_graph.liveness import children, is_live, live_goals, longest
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.liveness import live_nodes, longest
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import Choice, ObjectSpec, is_live
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
 from structgen.core.engines.json.value_graph.shared import SHARED
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    Choice,
-    CountedSpec,
-    EnumSpec,
-    ObjectSpec,
-    StringSpec,
-)
 from structgen.core.json_schema.formula.language import INT, MAX_COUNT, Mult, Type, and_
 from structgen.core.json_schema.formula.values import NUMBER
 from structgen.core.kernels.json import layout
 from structgen.core.regex.dfa import Dfa
+from structgen.core.regex.labelled import every_text
 from structgen.core.regex.lengths import Distances
 from structgen.errors import SchemaTooComplexError
 from structgen.options import JsonOptions
 
-MAX_LISTED = 64  # values of a goal, to know how many there are where only few matter
+MAX_LISTED = 64  # values of a value node, to know how many there are where only few matter
 MAX_ENTRIES = 1 << 20  # a range of table entries is packed into 2 x 20 bits
-MAX_COMMON = 128  # goals that a beginning may have; there are some 60
+MAX_COMMON = 128  # value nodes that a beginning may have; there are some 60
 MAX_BEGINNINGS = 16
 _INTEGERS = frozenset((and_(Type(NUMBER), Mult(1)), and_(Type(NUMBER), INT)))
 _NONE = (0, 0)
@@ -59,11 +55,11 @@ class JsonTables:
     texts: array[int]
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
-    places: dict[GoalNode, int]  # of live nodes, among them all that the root reaches
+    places: dict[ValueNode, int]  # of live nodes, among them all that the root reaches
 
     def __init__(
         self, grammar: array[int], words: array[int], texts: array[int], root: int, distinct: bool,
-        places: dict[GoalNode, int],
+        places: dict[ValueNode, int],
     ) -> None:  # fmt: skip
         self.grammar, self.words, self.texts = grammar, words, texts
         self.root, self.distinct, self.places = root, distinct, places
@@ -76,13 +72,13 @@ class JsonTables:
         return 4 * len(self.grammar) + 8 * len(self.words) + len(self.texts)
 
 
-def write_tables(root: GoalNode, pool: AutomatonPool, options: JsonOptions) -> JsonTables:
-    """The tables of a solved goal.
+def write_tables(root: ValueNode, pool: AutomatonPool, options: JsonOptions) -> JsonTables:
+    """The tables of a solved value node.
 
-    They begin with goals that nearly every schema has, copied from tables that are kept: any value, values of a type.
+    They begin with nodes that nearly every schema has, copied from tables that are kept: any value, values of a type.
 
     Raises:
-        SchemaTooComplexError: more goals than ``options.max_goals``, or an enumeration of over a million strings.
+        SchemaTooComplexError: more value nodes than ``options.max_goals``, or an enumeration of over a million strings.
     """
     under = SHARED.under(options)
     known = pool.beginnings.get(under)
@@ -99,7 +95,7 @@ def write_tables(root: GoalNode, pool: AutomatonPool, options: JsonOptions) -> J
         known = pool.beginnings[under] = begun.tables(node)
         writer = _Writer(pool, options, known)
         new = writer.reach(root)
-    if writer.distinct:  # goals then say how many values they have
+    if writer.distinct:  # value nodes then say how many values they have
         writer = _Writer(pool, options, _head(options))
         new = writer.reach(root)
         writer.grammar[layout.H_UNIQUE] = 1
@@ -116,18 +112,18 @@ def packed(numbers: list[int]) -> array[int]:
 
 
 def _head(options: JsonOptions) -> JsonTables:
-    """Tables without goals."""
+    """Tables without value nodes."""
     return JsonTables(array("i", header(options)), array("q", (0,)), array("B", (0,)), 0, False, {})
 
 
 class _Writer:
-    """Writes goals behind the tables ``known``, which it copies.
+    """Writes value nodes behind the tables ``known``, which it copies.
 
     Attributes:
-        places: of goals that are written, or will be.
-        common: goals that were met and should be among the known ones.
+        places: of value nodes that are written, or will be.
+        common: value nodes that were met and should be among the known ones.
         distinct: whether some array's items are to be compared.
-        endless: goals with endlessly many values, if so.
+        endless: value nodes with endlessly many values, if so.
     """
 
     def __init__(self, pool: AutomatonPool, options: JsonOptions, known: JsonTables) -> None:
@@ -136,17 +132,17 @@ class _Writer:
         self.places = known.places.copy()
         self._cells: list[int] = []  # what comes behind the grammar array, at ``_base``
         self._base = len(self.grammar)
-        self.common: list[GoalNode] = []
+        self.common: list[ValueNode] = []
         self.distinct = False
-        self.endless: set[GoalNode] = set()
+        self.endless: set[ValueNode] = set()
         self._entries: dict[tuple[object, ...], int] = {}  # tables of keys and words, by what they hold
         self._strings: dict[int, int] = {}  # the root keeps the specs alive
 
-    def tables(self, root: GoalNode) -> JsonTables:
+    def tables(self, root: ValueNode) -> JsonTables:
         """What was written."""
         return JsonTables(self.grammar, self.words, self.texts, self.places[root], self.distinct, self.places)
 
-    def reach(self, root: GoalNode) -> list[GoalNode]:
+    def reach(self, root: ValueNode) -> list[ValueNode]:
         """The live nodes that a node reaches and that have no place yet, itself first. They get places here."""
         places, grammar = self.places, self.grammar
         if root in places:
@@ -158,7 +154,7 @@ class _Writer:
             if node.shared and (formula.__class__ is Type or formula in _INTEGERS):
                 self.common.append(node)
             if node.objects or node.arrays:
-                for child in children(node):
+                for child in node.children():
                     if child.live and child not in places:
                         place += layout.NODE_SIZE
                         places[child] = place
@@ -167,24 +163,24 @@ class _Writer:
                     if spec.distinct or (spec.distinct is False and spec.__class__ is ArraySpec):
                         self.distinct = True
         if len(found) > max_goals:
-            self._check_goals(root)
+            self._check_nodes(root)
         grammar.frombytes(bytes(4 * layout.NODE_SIZE * len(found)))
         self._base = len(grammar)
         return found
 
-    def _check_goals(self, root: GoalNode) -> None:
+    def _check_nodes(self, root: ValueNode) -> None:
         """Count the live nodes that the root reaches, those that are known included."""
         limit = self.options.max_goals
-        if len(live_goals(root)) > limit:
-            raise SchemaTooComplexError("the schema has too many goals", budget="max_goals", limit=limit)
+        if len(live_nodes(root)) > limit:
+            raise SchemaTooComplexError("the schema has too many value nodes", budget="max_goals", limit=limit)
 
-    def write(self, nodes: list[GoalNode]) -> None:
+    def write(self, nodes: list[ValueNode]) -> None:
         """Write the nodes that were reached, which stand side by side."""
         strings, pool = self._strings, self.pool
         heads: list[int] = []
         for node in nodes:
             heads.append(node.flags | self._amount(node) if self.distinct else node.flags)
-            if node.strings:  # specs are shared between goals, so records are
+            if node.strings:  # specs are shared between value nodes, so records are
                 heads += self._alternatives([strings.get(id(spec)) or self._string(spec) for spec in node.strings])
             else:
                 heads += _NONE
@@ -211,7 +207,7 @@ class _Writer:
         self._cells.clear()
         self._base = len(self.grammar)
 
-    def _amount(self, node: GoalNode) -> int:
+    def _amount(self, node: ValueNode) -> int:
         """How many values a node has, as its flags tell it, for arrays of distinct items."""
         if node in self.endless:
             return layout.ENDLESS_FLAG | layout.MAX_VALUES << layout.VALUES_SHIFT
@@ -271,10 +267,10 @@ class _Writer:
     def _object(self, spec: ObjectSpec) -> int:
         keys, places, needed = spec.keys, self.places, spec.required
         number, words = len(keys), -(-len(keys) // layout.SEEN_BITS) or 1
-        if spec.duties or spec.forbidden:
+        if spec.existentials or spec.forbidden:
             rows = self._key_rows(spec)
             number, entries = len(rows), self._table(rows)
-            words += 1 if spec.duties else 0
+            words += 1 if spec.existentials else 0
         else:
             held = (*keys, *keys.values())
             known = self._entries.get(held)
@@ -298,38 +294,36 @@ class _Writer:
         place = self._base + len(cells)
         cells += (
             layout.R_OBJECT, entries, number, words, required, spec.least, -1 if spec.most is None else spec.most,
-            kind, start, child, dependents, len(dependent) // 2, narrow, (1 << spec.duties) - 1, classes,
+            kind, start, child, dependents, len(dependent) // 2, narrow, (1 << spec.existentials) - 1, classes,
             counts,
         )  # fmt: skip
         return place
 
     def _key_rows(self, spec: ObjectSpec) -> list[tuple[bytes, int, int]]:
-        """The rows of keys of which some cannot be there, or some meet obligations."""
+        """The rows of keys of which some cannot be there, or some meet existentials."""
         rows = []
         for bit, (name, node) in enumerate(spec.keys.items()):
             text = utf8(name)
             if text is not None:
                 child = -1 if name in spec.forbidden else self.places[node]
-                if spec.duties and child >= 0:
+                if spec.existentials and child >= 0:
                     child = self._choices(node, spec.choices[name])
                 rows.append((text, child, bit))
         return rows
 
     def _others(self, spec: ObjectSpec) -> tuple[int, int, int, int, int, int]:
         """Kind, start state, node (or choices), number, word counts of the undeclared keys; whether they are narrow."""
-        if isinstance(spec.others, GoalNode) and not spec.duties:
-            if spec.others.live:
-                return layout.ONE_CLASS, self.pool.universal, self.places[spec.others], 1, 0, 0
-            return layout.NO_OTHERS, 0, 0, 0, 0, 0
         others = settle(spec, self.options.max_automaton_states)
         if others is None:
             return layout.NO_OTHERS, 0, 0, 0, 0, 0
-        if isinstance(spec.others, GoalNode):
-            return layout.ONE_CLASS, self.pool.universal, self._choices(spec.others, others.choices[0]), 1, 0, 0
+        if others.automaton is every_text():
+            node = others.nodes[0]
+            child = self._choices(node, others.choices[0]) if spec.existentials else self.places[node]
+            return layout.ONE_CLASS, self.pool.universal, child, 1, 0, 0
         start = self.pool.add_key_classes(others)
         places = [self.places[node] for node in others.nodes]
         counts = 0
-        if spec.duties:
+        if spec.existentials:
             counts = self._record(*class_words(others).ravel().tolist())
             places = [self._choices(node, ways) for node, ways in zip(others.nodes, others.choices, strict=True)]
         return layout.CLASSES, start, self._record(0, *places), len(places), counts, int(others.narrow)
@@ -342,8 +336,8 @@ class _Writer:
             bits >>= layout.SEEN_BITS
         return place
 
-    def _choices(self, node: GoalNode, ways: list[Choice]) -> int:
-        """Choices of a member's value: the plain one, then those that meet obligations."""
+    def _choices(self, node: ValueNode, ways: list[Choice]) -> int:
+        """Choices of a member's value: the plain one, then those that meet existentials."""
         live = [(node, 0), *((child, bits) for child, bits in ways if child.live)]
         return self._record(len(live), *[field for child, bits in live for field in (self.places[child], bits)])
 
@@ -351,7 +345,7 @@ class _Writer:
         """The records that an array of the spec may begin with."""
         if isinstance(spec, CountedSpec):
             return self._counted(spec)
-        most = longest(spec, is_live)
+        most = longest(spec)
         prefix = self._record(*[self.places.get(node, -1) for node in spec.prefix])
         rest = self.places[spec.rest] if spec.rest.live else -1
         limit = -1 if most == math.inf else int(most)
@@ -362,12 +356,12 @@ class _Writer:
 
     def _counted(self, spec: CountedSpec) -> list[int]:
         """Records of the states; the first has one for each choice, since no comma stands before a first item."""
-        endless = endless_states(spec, self.endless.__contains__)
+        endless = spec.endless_states(self.endless.__contains__)
         live = [number for number, alive in enumerate(spec.live) if alive]
         records = {number: self._record(*[0] * layout.A_SIZE) for number in live}
         first: list[int] = []
         for number in live:
-            ways = [way for way in spec.states[number].choices if way[0].live and spec.live[way[1]]]
+            ways = spec.live_choices(number)
             choices = [(self.places[node], records[after]) for node, after in ways]
             head = (layout.R_COUNTED, int(spec.states[number].closes), int(endless[number]))
             tail = (0, layout.DISTINCT if spec.distinct else 0, 0)

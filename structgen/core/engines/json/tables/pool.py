@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton
-from structgen.core.engines.json.value_graph.number_values import symbols, value_counts
-from structgen.core.engines.json.value_graph.specs import Undeclared
+from structgen.core.engines.json.numbers.values import symbols, value_counts
+from structgen.core.engines.json.value_graph.objects import Undeclared
 from structgen.core.engines.pages import zero_pages
 from structgen.core.kernels.checks import calls as checks
 from structgen.core.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS
@@ -72,7 +72,7 @@ class AutomatonPool:
         counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
             many go on from every state behind it.
-        symbols: int32[n], of number states: what to follow to meet every value (`goals.number_values`).
+        symbols: int32[n], of number states: what to follow to meet every value (`numbers.values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
             (`structgen.core.kernels.checks`).
         checked: those arrays that checks of tables read.
@@ -84,7 +84,7 @@ class AutomatonPool:
         self.version = array("q", [0])
         self.count = 0
         self._known: dict[Any, int] = {}
-        self.beginnings: dict[Any, Any] = {}  # of tables, by what goals are shared under (`tables.arrays`)
+        self.beginnings: dict[Any, Any] = {}  # of tables, by what value nodes are shared under (`tables.arrays`)
         self._starts: list[int] = []  # first states of the string automata, ascending
         self._number_of: dict[int, tuple[NumberAutomaton, int, dict[int, int]]] = {}
         self._allocate(FIRST_STATES)

@@ -57,30 +57,30 @@ def text(field: int, length: int) -> Field:
 # objects and plain arrays several have the same meaning.
 MEANT = ("node", "object 0", "array", "counted", "string of a DFA", "string of an enumeration")
 OTHERS = (
-    "header", "string", "object", "any object", "plain object", "obliged object", "object 1", "object 2",
-    "obliged 0", "obliged 1", "obliged 2", "items", "any array", "plain array", "paired array",
+    "header", "string", "object", "any object", "plain object", "existential object", "object 1", "object 2",
+    "existential 0", "existential 1", "existential 2", "items", "any array", "plain array", "paired array",
     "node ref", "string ref", "number ref", "object ref", "items ref", "item", "choices ref", "choices", "way",
-    "key", "obliged key", "word", "dependent", "transition",
+    "key", "existential key", "word", "dependent", "transition",
 )  # fmt: skip
 KINDS = {name: number for number, name in enumerate((*MEANT, *OTHERS))}
 MEANING = {
     **{name: number for number, name in enumerate(MEANT)},
     **{f"object {n}": c.OBJECT for n in range(3)},
-    **{f"obliged {n}": c.OBJECT for n in range(3)},
+    **{f"existential {n}": c.OBJECT for n in range(3)},
     "paired array": c.ARRAY,
 }
 # Records that share a beginning: field, then the kind for each of its values (`c.OTHERWISE`: any other).
 DISPATCH: dict[str, tuple[int, dict[int, str]]] = {
     "string": (layout.S_KIND, {layout.S_DFA: "string of a DFA", layout.S_ENUM: "string of an enumeration"}),
     "object": (layout.R_KIND, {layout.R_OBJECT: "any object"}),
-    "any object": (layout.O_DUTIES, {0: "plain object", c.OTHERWISE: "obliged object"}),
+    "any object": (layout.O_DUTIES, {0: "plain object", c.OTHERWISE: "existential object"}),
     "plain object": (
         layout.O_OTHERS,
         {layout.NO_OTHERS: "object 0", layout.ONE_CLASS: "object 1", layout.CLASSES: "object 2"},
     ),
-    "obliged object": (
+    "existential object": (
         layout.O_OTHERS,
-        {layout.NO_OTHERS: "obliged 0", layout.ONE_CLASS: "obliged 1", layout.CLASSES: "obliged 2"},
+        {layout.NO_OTHERS: "existential 0", layout.ONE_CLASS: "existential 1", layout.CLASSES: "existential 2"},
     ),
     "items": (layout.R_KIND, {layout.R_ARRAY: "plain array", layout.R_COUNTED: "counted"}),
     "any array": (layout.R_KIND, {layout.R_ARRAY: "plain array"}),
@@ -92,7 +92,7 @@ _HEADER, _NODE = KINDS["header"], KINDS["node"]
 
 def _object(kind: str, others: list[Field]) -> list[Field]:
     return [
-        many(layout.O_ENTRIES, "obliged key" if kind == "obliged" else "key", layout.O_COUNT),
+        many(layout.O_ENTRIES, "existential key" if kind == "existential" else "key", layout.O_COUNT),
         whole(layout.O_WORDS, 1),
         bits(layout.O_REQUIRED, layout.O_WORDS),
         whole(layout.O_MIN),
@@ -152,7 +152,7 @@ RECORDS: dict[str, tuple[int, list[Field]]] = {
     ),
     "word": (layout.E_SIZE, [text(layout.E_OFFSET, layout.E_LENGTH)]),
     "key": (layout.E_SIZE, [text(layout.E_OFFSET, layout.E_LENGTH), ref(layout.E_CHILD, "node", -1)]),
-    "obliged key": (layout.E_SIZE, [text(layout.E_OFFSET, layout.E_LENGTH), ref(layout.E_CHILD, "choices", -1)]),
+    "existential key": (layout.E_SIZE, [text(layout.E_OFFSET, layout.E_LENGTH), ref(layout.E_CHILD, "choices", -1)]),
     "choices": (1, [many(c.HERE, "way", 0, 1), whole(0, 1)]),
     "choices ref": (1, [ref(0, "choices")]),
     "way": (2, [ref(0, "node"), whole(1, 0, c.MAX_DUTY_SETS - 1)]),
@@ -163,11 +163,11 @@ RECORDS: dict[str, tuple[int, list[Field]]] = {
         OBJECT_SIZE,
         _object("plain", [*_CLASSES, many(layout.O_CHILD, "node ref", layout.O_CLASSES, 1), _NO_COUNTS]),
     ),
-    "obliged 0": (OBJECT_SIZE, _object("obliged", [_NO_COUNTS])),
-    "obliged 1": (OBJECT_SIZE, _object("obliged", [*_ONE, ref(layout.O_CHILD, "choices"), _NO_COUNTS])),
-    "obliged 2": (
+    "existential 0": (OBJECT_SIZE, _object("existential", [_NO_COUNTS])),
+    "existential 1": (OBJECT_SIZE, _object("existential", [*_ONE, ref(layout.O_CHILD, "choices"), _NO_COUNTS])),
+    "existential 2": (
         OBJECT_SIZE,
-        _object("obliged", [*_CLASSES, many(layout.O_CHILD, "choices ref", layout.O_CLASSES, 1)]),
+        _object("existential", [*_CLASSES, many(layout.O_CHILD, "choices ref", layout.O_CLASSES, 1)]),
     ),
     "array": (layout.A_SIZE, _PLAIN_ARRAY),
     "paired array": (
@@ -195,7 +195,7 @@ WRONG = {
     c.BAD_LENGTHS: "lengths of a string exclude each other",
     c.BAD_CLASSES: "classes of keys do not fit their automaton",
     c.BAD_DISTINCT: "items must differ in a grammar that does not compare any",
-    c.BAD_OBLIGATIONS: "obligations are not numbered through",
+    c.BAD_OBLIGATIONS: "existentials are not numbered through",
     c.NO_VALUE: "something can be entered that has no value",
 }
 

@@ -11,18 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 from structgen.core.engines.json.numbers.automaton import automaton
 from structgen.core.engines.json.numbers.spec import NumberSpec, Spelling, prime_to_ten
 from structgen.core.engines.json.value_graph.counted import CountedArrays, CountedPlan, counters
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.key_classes import ObjectBuilder
 from structgen.core.engines.json.value_graph.key_terms import encodable
-from structgen.core.engines.json.value_graph.memory_estimates import GOAL_BYTES, scalar_bytes
+from structgen.core.engines.json.value_graph.memory_estimates import NODE_BYTES
 from structgen.core.engines.json.value_graph.normal_form import Conjunction
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    CountedSpec,
-    EnumSpec,
-    NumberChoice,
-    ObjectSpec,
-    StringSpec,
-)
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, NumberChoice, StringSpec
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import (
     FALSE,
@@ -57,8 +52,8 @@ from structgen.core.regex.pattern import pattern_dfa
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
-    from structgen.core.engines.json.value_graph.graph import GoalGraph
-    from structgen.core.engines.json.value_graph.node import GoalNode
+    from structgen.core.engines.json.value_graph.graph import ValueGraph
+    from structgen.core.engines.json.value_graph.node import ValueNode
 
 MAX_KNOWN, MAX_KNOWN_BYTES = 2_000, 16 << 20
 _UNKNOWN = object()
@@ -83,7 +78,7 @@ class KnownSpecs(dict[Hashable, Any]):
             self.clear()
             self._counted.clear()
             self.memory_bytes = 0
-        self.memory_bytes += GOAL_BYTES + scalar_bytes(spec, self._counted)
+        self.memory_bytes += NODE_BYTES + (0 if spec is None else spec.memory_bytes(self._counted))
         self[key] = spec
         return spec
 
@@ -107,9 +102,9 @@ def split(literal: Formula) -> tuple[Formula, bool]:
 
 
 class Conjunctions:
-    """Builds specs for the goals of one graph. Each method returns None where nothing satisfies the conjunction."""
+    """Builds specs for the nodes of one graph. Each method returns None where nothing satisfies the conjunction."""
 
-    def __init__(self, graph: GoalGraph) -> None:
+    def __init__(self, graph: ValueGraph) -> None:
         self._graph = graph
         self._options = graph.options
         form = graph.normal_form
@@ -277,7 +272,7 @@ class Conjunctions:
         prefix, rest = self._items(ranges)
         return ArraySpec(prefix, rest, least, most, distinct)
 
-    def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[GoalNode], GoalNode]:
+    def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[ValueNode], ValueNode]:
         """Nodes of the items before the last boundary, one each, and of all later items."""
         node = self._graph.node
         if all(lo == 0 and hi is None for lo, hi, _ in ranges):
@@ -316,7 +311,7 @@ class Conjunctions:
                 builder.require(str(atom.keys.values[0]))
             else:
                 assert isinstance(atom, All)
-                builder.oblige(atom.keys, not_(unordered(atom.value)))
+                builder.require_some(atom.keys, not_(unordered(atom.value)))
         return builder.build()
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
-from structgen.core.engines.json.value_graph.specs import CountedSpec, CountedState
+from structgen.core.engines.json.value_graph.items import CountedSpec, CountedState
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.language import FALSE, TRUE, Formula, Idx, Items, Not, and_, not_, unordered
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
-    from structgen.core.engines.json.value_graph.node import GoalNode
+    from structgen.core.engines.json.value_graph.node import ValueNode
 
 
 K = TypeVar("K")
@@ -72,7 +72,7 @@ class CountedArrays:
 
     def __init__(
         self,
-        node: Callable[[Formula], GoalNode],
+        node: Callable[[Formula], ValueNode],
         possible: Callable[[Formula], bool],
         max_states: int,
         budget: StepBudget,

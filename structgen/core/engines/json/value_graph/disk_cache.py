@@ -1,17 +1,17 @@
-"""Solved goals as plain arrays: what took long to compile can be kept in the cache folder, for other processes.
+"""Solved value nodes as plain arrays: what took long to compile can be kept in the cache folder, for other processes.
 
 Nothing of a file is executed or unpickled: it holds a JSON text (the graph) and integer arrays (automata). Automata are
 looked at here, and tables by `tables.verify`, before anything is handed out, so a wrong file cannot make a kernel read
 astray or a text come to a dead end; what it *allows* is as trustworthy as whoever can write to the folder, which holds
 object code, too, and is read only if nobody else can (`core.cache_folder`). A file is found by what it was made
-from: the schema, the options, this version and the sources that compile. Goals do not depend on a vocabulary.
+from: the schema, the options, this version and the sources that compile. Value nodes do not depend on a vocabulary.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
@@ -24,33 +24,25 @@ import numpy.typing as npt
 
 from structgen.core.engines.json.numbers.automaton import automaton
 from structgen.core.engines.json.numbers.spec import NumberSpec
-from structgen.core.engines.json.value_graph.liveness import children
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    CountedSpec,
-    CountedState,
-    EnumSpec,
-    KeyClasses,
-    NumberChoice,
-    ObjectSpec,
-    StringSpec,
-)
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec, CountedState
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import KeyClasses, ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import AddAutomaton, EnumSpec, NumberChoice, StringSpec
 from structgen.core.json_schema.formula.language import FALSE
 from structgen.core.kernels.automata.calls import column_classes
 from structgen.core.kernels.checks.calls import check_automaton
 from structgen.core.regex.dfa import Dfa, compact, expanded
-from structgen.core.regex.labelled import LabelledDfa
+from structgen.core.regex.labelled import LabelledDfa, every_text
 from structgen.core.regex.lengths import distances
 from structgen.core.vocabulary import store
 from structgen.options import JsonOptions
 
-KIND = "goals"
+KIND = "values"
 MAX_FILES = 1_000
 """Files that are kept; the oldest go."""
 
 Arrays = dict[str, npt.NDArray[Any]]
-Solved = tuple[GoalNode, list[tuple[str, str]]]
+Solved = tuple[ValueNode, list[tuple[str, str]]]
 """The root of a solved graph, and what was left out on request: pointers with reasons."""
 
 
@@ -63,7 +55,7 @@ def key_of(schema: Any, options: JsonOptions) -> str:
 
 @lru_cache(1)
 def _sources() -> str:
-    """A hash of all that compiles: goals that other sources made are never looked at. Some milliseconds, once."""
+    """A hash of all that compiles: value nodes that other sources made are never looked at. Some milliseconds, once."""
     core = Path(__file__).parents[3]
     digest = hashlib.blake2b(digest_size=16)
     for folder in ("json_schema", "regex", "engines/json", "kernels/automata"):
@@ -91,7 +83,7 @@ def save(key: str, solved: Solved) -> None:
 
 
 # --- to arrays ---
-def encode(root: GoalNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
+def encode(root: ValueNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
     """A solved graph as arrays: what its root reaches. Linear.
 
     Raises:
@@ -100,7 +92,7 @@ def encode(root: GoalNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
     number = {root: 0}
     nodes = [root]
     for node in nodes:
-        for child in children(node):
+        for child in node.children():
             if child not in number:
                 number[child] = len(nodes)
                 nodes.append(child)
@@ -127,19 +119,15 @@ def encode(root: GoalNode, ignored: Sequence[tuple[str, str]]) -> Arrays:
     }
 
 
-def _node(node: GoalNode, number: dict[GoalNode, int], add: Callable[..., int]) -> list[Any]:
-    strings: list[Any] = [
-        list(spec.values)
-        if isinstance(spec, EnumSpec)
-        else {
-            "dfa": None if spec.dfa is None else add(spec.dfa.transitions, spec.dfa.accepting),
-            "lengths": [spec.least, spec.most],
-        }
-        for spec in node.strings
+def _node(node: ValueNode, number: dict[ValueNode, int], add: AddAutomaton) -> list[Any]:
+    return [
+        node.flags,
+        node.live,
+        [spec.encoded(add) for spec in node.strings],
+        [(_number(choice.automaton.spec), choice.has_ends) for choice in node.numbers],
+        [spec.encoded(number, add) for spec in node.objects],
+        [spec.encoded(number) for spec in node.arrays],
     ]
-    numbers = [(_number(choice.automaton.spec), choice.has_ends) for choice in node.numbers]
-    objects = [_object(spec, number, add) for spec in node.objects]
-    return [node.flags, node.live, strings, numbers, objects, [_array(spec, number) for spec in node.arrays]]
 
 
 def _number(spec: NumberSpec) -> list[Any]:
@@ -160,40 +148,6 @@ def _fraction(text: str) -> Fraction:
     return Fraction(int(numerator, 16), int(denominator, 16))
 
 
-def _object(spec: ObjectSpec, number: dict[GoalNode, int], add: Callable[..., int]) -> dict[str, Any]:
-    others: Any = None
-    if isinstance(spec.others, KeyClasses):
-        classes = spec.others
-        others = [
-            add(classes.automaton.transitions, classes.automaton.labels),
-            [number[node] for node in classes.nodes],
-            classes.words,
-        ]
-    elif spec.others is not None:
-        others = number[spec.others]
-    return {
-        "keys": [(name, number[node]) for name, node in spec.keys.items()],
-        "required": sorted(spec.required),
-        "dependents": [(name, sorted(names)) for name, names in spec.dependents.items()],
-        "counts": [spec.least, spec.most],
-        "others": others,
-        "forbidden": sorted(spec.forbidden),
-        "duties": spec.duties,
-        "choices": [(name, [(number[node], bits) for node, bits in ways]) for name, ways in spec.choices.items()],
-        "other_choices": [[(number[node], bits) for node, bits in ways] for ways in spec.other_choices],
-    }
-
-
-def _array(spec: ArraySpec | CountedSpec, number: dict[GoalNode, int]) -> dict[str, Any]:
-    if isinstance(spec, ArraySpec):
-        items = [[number[node] for node in spec.prefix], number[spec.rest]]
-        return {"items": items, "counts": [spec.least, spec.most], "distinct": spec.distinct}
-    states = [
-        [state.closes, [(number[node], after) for node, after in state.choices], state.needs] for state in spec.states
-    ]
-    return {"states": states, "distinct": spec.distinct, "live": spec.live}
-
-
 # --- from arrays ---
 def decode(arrays: Arrays) -> Solved:
     """The inverse of `encode`.
@@ -206,7 +160,7 @@ def decode(arrays: Arrays) -> Solved:
     parts = [(table, ends[low:high]) for table, (low, high) in zip(*_tables(arrays), strict=True)]
     if (ends < 0).any() or any(table.max(initial=-1) >= len(table) for table, _ in parts):
         raise ValueError("an automaton leads out of itself")
-    nodes = [GoalNode(FALSE) for _ in graph["nodes"]]
+    nodes = [ValueNode(FALSE) for _ in graph["nodes"]]
     for node, (flags, live, strings, numbers, objects, items) in zip(nodes, graph["nodes"], strict=True):
         node.expanded, node.live, node.flags = True, bool(live), int(flags)
         node.strings = [_read_string(one, parts) for one in strings]
@@ -264,18 +218,17 @@ def _read_number(
 
 
 def _read_object(
-    nodes: list[GoalNode], parts: list[tuple[Any, Any]], *, keys: Any, required: Any, dependents: Any, counts: Any,
-    others: Any, forbidden: Any, duties: int, choices: Any, other_choices: Any,
+    nodes: list[ValueNode], parts: list[tuple[Any, Any]], *, keys: Any, required: Any, dependents: Any, counts: Any,
+    others: Any, forbidden: Any, existentials: int, choices: Any, other_choices: Any,
 ) -> ObjectSpec:  # fmt: skip
-    def ways(found: Any) -> list[tuple[GoalNode, int]]:
+    def ways(found: Any) -> list[tuple[ValueNode, int]]:
         return [(nodes[place], bits) for place, bits in found]
 
-    rest: GoalNode | KeyClasses | None = None
-    if isinstance(others, list):
+    rest = None
+    if others is not None:
         part, places, words = others
-        rest = KeyClasses(LabelledDfa(*parts[part]), [nodes[place] for place in places], words)
-    elif others is not None:
-        rest = nodes[others]
+        automaton = every_text() if part is None else LabelledDfa(*parts[part])
+        rest = KeyClasses(automaton, [nodes[place] for place in places], words)
     return ObjectSpec(
         {name: nodes[place] for name, place in keys},
         set(required),
@@ -284,15 +237,16 @@ def _read_object(
         counts[1],
         rest,
         forbidden=set(forbidden),
-        duties=duties,
+        existentials=existentials,
         choices={name: ways(found) for name, found in choices},
         other_choices=[ways(found) for found in other_choices],
     )
 
 
 def _read_array(
-    nodes: list[GoalNode], *, distinct: Any, items: Any = None, counts: Any = None, states: Any = None, live: Any = None
-) -> ArraySpec | CountedSpec:
+    nodes: list[ValueNode], *, distinct: Any, items: Any = None, counts: Any = None, states: Any = None,
+    live: Any = None,
+) -> ArraySpec | CountedSpec:  # fmt: skip
     if items is not None:
         prefix, rest = items
         return ArraySpec([nodes[place] for place in prefix], nodes[rest], counts[0], counts[1], distinct)

@@ -1,10 +1,10 @@
-"""Goals: one value node per distinct formula, with its alternatives per type, and which nodes have a value at all.
+"""Nodes: one node per distinct formula, with its alternatives per type, and which nodes have a value at all.
 
-A formula becomes a `GoalNode` once; equal goals are one node however often a schema repeats them. A node lists, for
-each JSON type, alternatives that are plain conjunctions (`goals.specs`). What cannot be said as one raises
-`UnsupportedSchemaError`. Satisfiability is the least fixpoint over the finished graph: a value is finite, so a goal
-that only leads to itself has none. Every alternative and key that has no value is taken out, which is what makes the
-machine live: it never enters what it cannot leave.
+A formula becomes a `ValueNode` once; equal nodes are one node however often a schema repeats them. A node lists, for
+each JSON type, alternatives that are plain conjunctions (`scalars`, `objects`, `items`). What cannot be said as one
+raises `UnsupportedSchemaError`. Satisfiability is the least fixpoint over the finished graph: a value is finite, so
+a node that only leads to itself has none. Every alternative and key that has no value is taken out, which is what
+makes the machine live: it never enters what it cannot leave.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from structgen.core.engines.json.value_graph.conjunctions import Conjunctions
 from structgen.core.engines.json.value_graph.key_classes import record_spec
 from structgen.core.engines.json.value_graph.liveness import (
     array_live,
-    children,
-    is_live,
     possibly_live,
     prune,
     reachable,
     solve,
 )
-from structgen.core.engines.json.value_graph.node import GoalNode, StringAlternative
+from structgen.core.engines.json.value_graph.node import StringAlternative, ValueNode
 from structgen.core.engines.json.value_graph.normal_form import NormalForm
+from structgen.core.engines.json.value_graph.objects import is_live
+from structgen.core.engines.json.value_graph.scalars import EnumSpec
 from structgen.core.engines.json.value_graph.shared import SHARED
-from structgen.core.engines.json.value_graph.specs import EnumSpec
 from structgen.core.engines.json.value_graph.witness import witness
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.evaluate import evaluate
@@ -63,11 +62,11 @@ MAX_PROBES = 3
 
 _LENIENCY = 'JsonOptions(unsupported="ignore") leaves it out and lists it on the report.'
 
-# What a goal costs at least.
+# What a value node costs at least.
 NODE_STEPS = 50
 
 
-class GoalGraph:
+class ValueGraph:
     """The nodes of one schema.
 
     Args:
@@ -80,23 +79,23 @@ class GoalGraph:
         self.lowered, self.explains = lowered, explains
         self.options = options
         self.ignored: list[tuple[str, str]] = []
-        self.nodes: dict[Formula, GoalNode] = {}
-        self._shared = SHARED.under(options).goals
-        self._pending: list[GoalNode] = []
+        self.nodes: dict[Formula, ValueNode] = {}
+        self._shared = SHARED.under(options).nodes
+        self._pending: list[ValueNode] = []
         self.budget = StepBudget(options.max_steps, lowered.budget.left)
         self._conjunctions: Conjunctions | None = None  # made with the normal form, when first needed
-        self._active: set[GoalNode] = set()
-        self._expansions: list[GoalNode] = []
+        self._active: set[ValueNode] = set()
+        self._expansions: list[ValueNode] = []
         self._given_up = False
         self._depth = 0
         self._overlaps: dict[tuple[Formula, int], bool] = {}
         self._witnesses: dict[tuple[Formula, int], tuple[bool, int]] = {}  # whether there is one, and the steps
 
-    def compile(self, formula: Formula) -> GoalNode:
+    def compile(self, formula: Formula) -> ValueNode:
         """The node of a formula with all that it leads to, solved. Once: the graph expands nothing afterwards.
 
         Raises:
-            UnsupportedSchemaError: some goal is more than plain conjunctions can say.
+            UnsupportedSchemaError: some value node is more than plain conjunctions can say.
             UnsatisfiableSchemaError: no value satisfies the formula.
             SchemaTooComplexError: a budget is exceeded.
         """
@@ -111,7 +110,7 @@ class GoalGraph:
                 del self.normal_form
                 self._conjunctions = None
 
-    def _compiled(self, formula: Formula) -> GoalNode:
+    def _compiled(self, formula: Formula) -> ValueNode:
         root = self.node(formula)
         self._drain()
         while self._given_up:  # what a probe left unfinished may be wanted after all
@@ -149,7 +148,7 @@ class GoalGraph:
         message = f"{message}{what}: {found.reason}"
         return UnsatisfiableSchemaError(message, pointer=found.pointer, keyword=found.keyword, hint=hint)
 
-    def _check_distinct(self, root: GoalNode, new: list[GoalNode]) -> None:
+    def _check_distinct(self, root: ValueNode, new: list[ValueNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
         if not any(spec.distinct for node in new for spec in node.arrays):
             return
@@ -157,7 +156,7 @@ class GoalGraph:
             if any(not array_live(spec, is_live) and spec.uncertain for spec in node.arrays):
                 self.unsupported(node.formula, "uniqueItems with minItems over items that have few values")
 
-    def node(self, formula: Formula) -> GoalNode:
+    def node(self, formula: Formula) -> ValueNode:
         """The node of a formula; new ones are expanded later, so that recursion in the schema is none here."""
         node = self.nodes.get(formula)
         if node is None:
@@ -169,19 +168,19 @@ class GoalGraph:
                     self.nodes[formula] = node
                     self.budget.spend(node.steps)
                 return node
-            node = self.nodes[formula] = GoalNode(formula)
+            node = self.nodes[formula] = ValueNode(formula)
         if not node.expanded:
             self._pending.append(node)
         return node
 
-    def _adopt(self, node: GoalNode) -> None:
+    def _adopt(self, node: ValueNode) -> None:
         """Take a shared node with all that it leads to, for what it cost when it was new: budgets forget nothing."""
         self.nodes[node.formula] = node
         found = [node]
         for node in found:
             self.budget.spend(node.steps)
             if node.objects or node.arrays:
-                for child in children(node):
+                for child in node.children():
                     if child.formula not in self.nodes:
                         self.nodes[child.formula] = child
                         found.append(child)
@@ -228,7 +227,7 @@ class GoalGraph:
             finally:
                 self._active.discard(node)
 
-    def _expand(self, node: GoalNode) -> None:
+    def _expand(self, node: ValueNode) -> None:
         formula, budget = node.formula, self.budget
         before = budget.left
         budget.spend(NODE_STEPS)
@@ -252,7 +251,7 @@ class GoalGraph:
         node.steps = before - budget.left
 
     def conjunctions(self) -> Conjunctions:
-        """What builds specs; made, and the normal form with it, when a goal needs it: many schemas have none."""
+        """What builds specs; made, and the normal form with it, when a value node needs it: many schemas have none."""
         if self._conjunctions is None:
             limit = self.options.max_alternatives
             self.normal_form = NormalForm(self.lowered.refs, limit, self.budget, self._overlap)
@@ -294,7 +293,7 @@ class GoalGraph:
         return known[0]
 
     def _probe(self, formula: Formula, kind: int) -> bool:
-        """Expand the goal apart from the work in progress and solve what it reaches."""
+        """Expand the value node apart from the work in progress and solve what it reaches."""
         outer, self._pending = self._pending, []
         before = len(self._expansions)
         try:
@@ -314,7 +313,7 @@ class GoalGraph:
 
 def _has_value(lowered: Lowered, formula: Formula) -> bool:
     """Whether some value satisfies a formula of a schema, as far as the steps that are left tell; else True."""
-    graph = GoalGraph(lowered, lowered.options, explains=False)
+    graph = ValueGraph(lowered, lowered.options, explains=False)
     try:
         graph.compile(formula)
     except UnsatisfiableSchemaError:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from structgen.core.engines.json.value_graph.existentials import MAX_DUTIES, choices
+from structgen.core.engines.json.value_graph.existentials import MAX_EXISTENTIALS, choices
 from structgen.core.engines.json.value_graph.key_terms import encodable, named, string_atoms, truth
 from structgen.core.engines.json.value_graph.normal_form import dependency
-from structgen.core.engines.json.value_graph.specs import Choice, KeyClasses, ObjectSpec, Undeclared
+from structgen.core.engines.json.value_graph.objects import Choice, KeyClasses, ObjectSpec, Undeclared
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import FALSE, TRUE, All, Enum, Formula, MemberRecord, Not, Or, and_
 from structgen.core.json_schema.formula.values import STRING
-from structgen.core.regex.labelled import MANY_WORDS, LabelledDfa, classes_of, every_text, side_by_side
+from structgen.core.regex.labelled import MANY_WORDS, LabelledDfa, classes_of, side_by_side
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
     from structgen.core.engines.json.value_graph.conjunctions import Conjunctions
-    from structgen.core.engines.json.value_graph.graph import GoalGraph
-    from structgen.core.engines.json.value_graph.node import GoalNode
+    from structgen.core.engines.json.value_graph.graph import ValueGraph
+    from structgen.core.engines.json.value_graph.node import ValueNode
 
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
 MAX_SPELLED_OUT = 64
@@ -32,7 +32,7 @@ MAX_KEY_PATTERNS = 60  # `product` labels states with 64 bits
 class ObjectBuilder:
     """Collects the literals of one object and builds its spec."""
 
-    def __init__(self, graph: GoalGraph, conjunctions: Conjunctions) -> None:
+    def __init__(self, graph: ValueGraph, conjunctions: Conjunctions) -> None:
         self._graph = graph
         self._conjunctions = conjunctions
         self._members: dict[str, Formula] = {}  # by key named alone
@@ -40,7 +40,7 @@ class ObjectBuilder:
         self._order: dict[str, None] = {}
         self._required: dict[str, None] = {}
         self._dependents: dict[str, set[str]] = {}
-        self._duties: list[tuple[Formula, Formula]] = []  # (class, what the value of some key in it satisfies)
+        self._existentials: list[tuple[Formula, Formula]] = []  # (class, what the value of some key in it satisfies)
         self._least = 0
         self._most: int | None = None
 
@@ -65,9 +65,9 @@ class ObjectBuilder:
         """A key that must be present."""
         self._required[name] = None
 
-    def oblige(self, keys: Formula, value: Formula) -> None:
+    def require_some(self, keys: Formula, value: Formula) -> None:
         """Some member whose key is in a class must have a value that satisfies ``value``."""
-        self._duties.append((keys, value))
+        self._existentials.append((keys, value))
 
     def members(self, atom: All) -> None:
         """A condition on the values of a class of keys."""
@@ -96,34 +96,31 @@ class ObjectBuilder:
             if self._most is not None and self._least > 1:
                 self._graph.unsupported(TRUE, "dependentRequired together with minProperties and maxProperties")
         spec = ObjectSpec(keys, required, dependents, self._least, self._most, others)
-        if self._duties:
-            self._oblige(spec, bits)
+        if self._existentials:
+            self._require_some(spec, bits)
         return spec
 
-    def _oblige(self, spec: ObjectSpec, bits: list[int]) -> None:
-        """Add the obligations; ``bits``: those that each class of undeclared keys may meet."""
-        if len(self._duties) > MAX_DUTIES:
+    def _require_some(self, spec: ObjectSpec, bits: list[int]) -> None:
+        """Add the existentials; ``bits``: those that each class of undeclared keys may meet."""
+        count = len(self._existentials)
+        if count > MAX_EXISTENTIALS:
             raise SchemaTooComplexError(
-                f"an object has {len(self._duties)} conditions that some member must meet, more than {MAX_DUTIES}",
-                limit=MAX_DUTIES,
+                f"an object has {count} conditions that some member must meet, more than {MAX_EXISTENTIALS}",
+                limit=MAX_EXISTENTIALS,
             )
         if spec.most is not None and spec.dependents:
             what = "a condition that some member must meet, beside maxProperties and dependentRequired"
             self._graph.unsupported(TRUE, what)
-        spec.duties = len(self._duties)
+        spec.existentials = len(self._existentials)
         for name, node in spec.keys.items():
-            allowed = sum(1 << i for i, (keys, _) in enumerate(self._duties) if self._holds(keys, name))
+            allowed = sum(1 << i for i, (keys, _) in enumerate(self._existentials) if self._holds(keys, name))
             spec.choices[name] = self._choices(node, allowed)
-        nodes: list[GoalNode] = []
-        if isinstance(spec.others, KeyClasses):
-            nodes = spec.others.nodes
-        elif spec.others is not None:
-            nodes = [spec.others]
+        nodes = [] if spec.others is None else spec.others.nodes
         spec.other_choices = [self._choices(node, allowed) for node, allowed in zip(nodes, bits, strict=True)]
 
-    def _choices(self, node: GoalNode, allowed: int) -> list[Choice]:
-        """The ways in which a member with values ``node`` can meet some of the obligations ``allowed``."""
-        conditions = [(1 << i, value) for i, (_, value) in enumerate(self._duties) if allowed >> i & 1]
+    def _choices(self, node: ValueNode, allowed: int) -> list[Choice]:
+        """The ways in which a member with values ``node`` can meet some of the existentials ``allowed``."""
+        conditions = [(1 << i, value) for i, (_, value) in enumerate(self._existentials) if allowed >> i & 1]
         return choices(node.formula, conditions, self._graph.node, self._graph.normal_form.possible)
 
     def _names(self) -> dict[str, None]:
@@ -132,7 +129,7 @@ class ObjectBuilder:
         for name, needed in self._dependents.items():
             names[name] = None
             names.update(dict.fromkeys(sorted(needed)))
-        for keys, _ in (*self._rules, *self._duties):
+        for keys, _ in (*self._rules, *self._existentials):
             names.update(dict.fromkeys(named(keys)))
         return names
 
@@ -152,23 +149,23 @@ class ObjectBuilder:
             return name not in keys.arg.members
         return evaluate(keys, name, self._graph.lowered.refs)
 
-    def _others(self, keys: dict[str, GoalNode]) -> tuple[GoalNode | KeyClasses | None, list[int]]:
-        """The node, or classes of nodes, of the keys that are not in ``keys``, and the obligations of each class."""
-        if not self._rules and not self._duties:
-            return self._graph.node(TRUE), []
+    def _others(self, keys: dict[str, ValueNode]) -> tuple[KeyClasses | None, list[int]]:
+        """The classes of the keys that are not in ``keys``, and the existentials of each class."""
+        if not self._rules and not self._existentials:
+            return KeyClasses.of_all(self._graph.node(TRUE)), []
         atoms: dict[Formula, None] = {}
-        for rule, _ in (*self._rules, *self._duties):
+        for rule, _ in (*self._rules, *self._existentials):
             if not (isinstance(rule, Not) and isinstance(rule.arg, Enum)):
                 atoms.update(dict.fromkeys(string_atoms(self._string(rule))))
         if not atoms:
             value, bits = self._of_class({})
-            return (None, []) if value is FALSE else (self._graph.node(value), [bits])
+            return (None, []) if value is FALSE else (KeyClasses.of_all(self._graph.node(value)), [bits])
         return self._classes(list(atoms), keys)
 
     def _of_class(self, facts: dict[Formula, bool]) -> tuple[Formula, int]:
-        """What undeclared keys with these facts about them have as values, and the obligations they may meet."""
+        """What undeclared keys with these facts about them have as values, and the existentials they may meet."""
         value = and_(*[value for rule, value in self._rules if truth(self._string(rule), facts)])
-        return value, sum(1 << i for i, (rule, _) in enumerate(self._duties) if truth(self._string(rule), facts))
+        return value, sum(1 << i for i, (rule, _) in enumerate(self._existentials) if truth(self._string(rule), facts))
 
     def _string(self, rule: Formula) -> Formula:
         """What a rule's class says of keys, which are strings."""
@@ -176,7 +173,7 @@ class ObjectBuilder:
             return rule
         return self._graph.normal_form.restrict(rule, STRING)
 
-    def _classes(self, atoms: list[Formula], keys: dict[str, GoalNode]) -> tuple[KeyClasses | None, list[int]]:
+    def _classes(self, atoms: list[Formula], keys: dict[str, ValueNode]) -> tuple[KeyClasses | None, list[int]]:
         """Classes by which of ``atoms`` a key satisfies, as one automaton."""
         limit = self._graph.options.max_automaton_states
         dfas = [self._conjunctions.string_dfa(atom, True) for atom in atoms]
@@ -199,13 +196,13 @@ class ObjectBuilder:
         return self._counted(classes_of(present, tuple(classes), limit), list(formulas), keys)
 
     def _counted(
-        self, automaton: LabelledDfa, formulas: list[tuple[Formula, int]], keys: dict[str, GoalNode]
+        self, automaton: LabelledDfa, formulas: list[tuple[Formula, int]], keys: dict[str, ValueNode]
     ) -> tuple[KeyClasses | None, list[int]]:
         """The classes that have undeclared keys. Where there are few of these, they join the declared ones."""
         counts = words_besides(automaton, keys)
         total = sum(counts)
-        # One member can be chosen for each obligation as long as its class has keys; of few keys that is not so.
-        few = [c for c, n in enumerate(counts) if n and (total if not self._duties else n) <= MAX_SPELLED_OUT]
+        # One member can be chosen for each existential as long as its class has keys; of few keys that is not so.
+        few = [c for c, n in enumerate(counts) if n and (total if not self._existentials else n) <= MAX_SPELLED_OUT]
         for word, label in automaton.renamed(_only(few, len(counts))).texts() if few else ():
             if word not in keys:
                 keys[word] = self._graph.node(formulas[few[label - 1]][0])
@@ -218,7 +215,7 @@ class ObjectBuilder:
         return KeyClasses(automaton, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
 
 
-def record_spec(record: MemberRecord, node: Callable[[Formula], GoalNode]) -> ObjectSpec:
+def record_spec(record: MemberRecord, node: Callable[[Formula], ValueNode]) -> ObjectSpec:
     """The spec of a `MemberRecord`: what `ObjectBuilder` makes of its literals."""
     names, values, others = record.names, record.values, record.others
     if others is TRUE and not record.declared and TRUE in values:  # what says nothing names nothing
@@ -234,7 +231,7 @@ def record_spec(record: MemberRecord, node: Callable[[Formula], GoalNode]) -> Ob
         for name in keys:
             if not encodable(name):
                 keys[name] = node(FALSE)
-    return ObjectSpec(keys, required, {}, 0, None, None if others is FALSE else node(others))
+    return ObjectSpec(keys, required, {}, 0, None, None if others is FALSE else KeyClasses.of_all(node(others)))
 
 
 def settle(spec: ObjectSpec, max_states: int) -> Undeclared | None:
@@ -254,17 +251,17 @@ def _settled(spec: ObjectSpec, max_states: int) -> Undeclared | None:
     others = spec.others
     if others is None:
         return None
-    if not isinstance(others, KeyClasses):
-        return Undeclared(every_text(), [others], spec.other_choices, False) if others.live else None
     kept = [c for c, node in enumerate(others.nodes) if node.live]
     if not kept:
         return None
+    if others.is_one:
+        return Undeclared(others.automaton, others.nodes, spec.other_choices, False)
     automaton = others.automaton.renamed(_only(kept, len(others.nodes)))
     narrow = automaton.is_narrow
     if narrow and spec.keys:  # a beginning that only declared keys have leads to no undeclared one
         automaton = automaton.without(spec.keys, max_states)
         narrow = automaton.is_narrow
-    choices = [spec.other_choices[c] for c in kept] if spec.duties else []
+    choices = [spec.other_choices[c] for c in kept] if spec.existentials else []
     return Undeclared(automaton, [others.nodes[c] for c in kept], choices, narrow)
 
 

@@ -1,8 +1,8 @@
 """Whether a vocabulary can write out whatever it begins: the bytes that texts of a grammar cannot do without.
 
 A vocabulary in which every byte is a token of its own can continue any text. Where bytes are missing, a text may come
-to a point from which every way on needs one of them. Here is a sufficient condition that there is no such point, goal
-by goal: what is always there (quotes, brackets, the keys that are declared) is spelled by single bytes, and every state
+to a point from which every way on needs one of them. Here is a sufficient condition that there is no such point, node
+by node: what is always there (quotes, brackets, the keys that are declared) is spelled by single bytes, and every state
 of an automaton leads to an end by single bytes. Characters that no token begins, and that need not be, do not count.
 """
 
@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton
-from structgen.core.engines.json.value_graph.liveness import array_live, is_live, object_live, reachable
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.specs import ArraySpec, EnumSpec, KeyClasses, ObjectSpec, StringSpec
+from structgen.core.engines.json.value_graph.liveness import reachable
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import ObjectSpec, is_live
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
 from structgen.core.kernels.automata import calls
 from structgen.core.regex.dfa import universal
 from structgen.core.regex.labelled import reaching
@@ -34,17 +35,17 @@ MAX_NUMBER_STATES = 2_000
 
 
 class NeededBytes:
-    """What is asked of a vocabulary by the goals of a schema."""
+    """What is asked of a vocabulary by the value nodes of a schema."""
 
     def __init__(self, vocabulary: Vocabulary, options: JsonOptions) -> None:
         self._options = options
         self._single, self._occurring, self._cuts, self._content = _facts(vocabulary)
         self._escapes = ord("\\") in self._occurring
 
-    def missing(self, root: GoalNode) -> set[int]:
+    def missing(self, root: ValueNode) -> set[int]:
         """Bytes that are needed and no token of their own. Empty: no text ends in a dead end.
 
-        Linear in the live goals and the transitions of their automata.
+        Linear in the live value nodes and the transitions of their automata.
         """
         needed: set[int] = set()
         for node in filter(is_live, reachable(root)):
@@ -53,7 +54,7 @@ class NeededBytes:
             needed.update(*(begun or [bytes_ for _, bytes_ in values]))
         return needed - self._single
 
-    def _of_values(self, node: GoalNode) -> Iterator[tuple[bytes, set[int]]]:
+    def _of_values(self, node: ValueNode) -> Iterator[tuple[bytes, set[int]]]:
         """For each kind of value: the bytes that it may begin with, and those it needs once it was begun."""
         for bit, literal in enumerate(_LITERALS):
             if node.flags >> bit & 1:
@@ -63,12 +64,9 @@ class NeededBytes:
         for string in node.strings:
             yield b'"', self._of_string(string)
         for spec in node.objects:
-            if object_live(spec, is_live):
-                yield b"{", self._of_object(spec)
+            yield b"{", self._of_object(spec)
         for array in node.arrays:
-            if array_live(array, is_live):
-                several = not isinstance(array, ArraySpec) or array.least > 1 or array.distinct is False
-                yield b"[", {*b"[]", *(b"," if several else b""), *self._whitespace()}
+            yield b"[", {*b"[]", *(b"," if array.needs_comma else b""), *self._whitespace()}
 
     def _whitespace(self) -> bytes:
         return b"\n " if isinstance(self._options.whitespace, int) and self._options.whitespace else b""
@@ -164,15 +162,15 @@ class NeededBytes:
         if spec.most == 0 or not (keys or spec.others):
             return needed
         needed |= {*b'":', *self._whitespace(), *self._of_escapes()}
-        if spec.least > 1 or len(spec.required) > 1 or spec.dependents or spec.duties:
+        if spec.least > 1 or len(spec.required) > 1 or spec.dependents or spec.existentials:
             needed.add(ord(","))
         for name in keys:
             needed.update(json.dumps(name, ensure_ascii=False).encode("utf-8", "replace"))
-        if isinstance(spec.others, KeyClasses):
+        if spec.others is not None and spec.others.is_one:
+            needed |= self._of_any_string() if spec.others.nodes[0].live else set()
+        elif spec.others is not None:
             others = spec.others.automaton
             needed |= self._of_automaton(others.transitions, others.accepting, counted=False)
-        elif spec.others is not None and spec.others.live:
-            needed |= self._of_any_string()
         return needed
 
 

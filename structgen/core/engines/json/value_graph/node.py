@@ -1,27 +1,23 @@
-"""A goal for one value: what is allowed of each JSON type."""
+"""The node of one value: what is allowed of each JSON type."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    CountedSpec,
-    EnumSpec,
-    NumberChoice,
-    ObjectSpec,
-    StringSpec,
-)
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, NumberChoice, StringSpec
 from structgen.core.json_schema.formula.language import Formula
 
 StringAlternative = EnumSpec | StringSpec
+Spec = StringAlternative | NumberChoice | ObjectSpec | ArraySpec | CountedSpec
 
 
-class GoalNode:
-    """A goal for one value: flags for null, true and false, and alternatives for the other types.
+class ValueNode:
+    """What is allowed for one value: flags for null, true and false, and alternatives for the other types.
 
-    ``live``: some value satisfies it (set by `goals.liveness.solve`). ``shared``: it is solved and may be part of other
-    schemas' graphs, too (`goals.shared`); it is not changed any more. ``steps``: what its expansion has cost.
+    ``live``: some value satisfies it (set by `liveness.solve`). ``shared``: it is solved and may be part of other
+    schemas' graphs, too (`shared`); it is not changed any more. ``steps``: what its expansion has cost.
     """
 
     __slots__ = (
@@ -36,3 +32,16 @@ class GoalNode:
         self.objects: Sequence[ObjectSpec] = ()
         self.arrays: Sequence[ArraySpec | CountedSpec] = ()
         self.expanded = self.live = self.shared = False
+
+    def specs(self) -> list[Spec]:
+        """All alternatives."""
+        return [*self.strings, *self.numbers, *self.objects, *self.arrays]
+
+    def children(self) -> list[ValueNode]:
+        """The nodes that objects and arrays lead to, with repetition."""
+        found: list[ValueNode] = []
+        for spec in self.objects:
+            found += spec.children()
+        for array in self.arrays:
+            found += array.children()
+        return found

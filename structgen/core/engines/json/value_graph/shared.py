@@ -1,5 +1,5 @@
-"""Goals that were solved for schemas before: what a goal without references allows depends on its formula and the
-options alone, so later schemas take it as it is. A shared goal is never changed.
+"""Nodes that were solved for schemas before: what a node without references allows depends on its formula and the
+options alone, so later schemas take it as it is. A shared value node is never changed.
 """
 
 from __future__ import annotations
@@ -7,55 +7,55 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from structgen.core.engines.json.value_graph.memory_estimates import goal_bytes
-from structgen.core.engines.json.value_graph.node import GoalNode
+from structgen.core.engines.json.value_graph.memory_estimates import node_bytes
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.json_schema.formula.language import Formula
 from structgen.options import JsonOptions
 
 MAX_BYTES = 16 << 20
-"""What the shared goals may take, over all options; beyond it all are forgotten, and with them their formulas."""
+"""What the shared value nodes may take, over all options; beyond it all are forgotten, and with them their formulas."""
 
 
-class GoalsUnder:
-    """Shared goals under the same options by formula, to be read; another object when all were forgotten."""
+class NodesUnder:
+    """Shared value nodes under the same options by formula, to be read; another object when all were forgotten."""
 
-    __slots__ = ("goals", "options")
+    __slots__ = ("nodes", "options")
 
     def __init__(self, options: JsonOptions) -> None:
         self.options = options
-        self.goals: dict[Formula, GoalNode] = {}
+        self.nodes: dict[Formula, ValueNode] = {}
 
 
-class SharedGoals:
-    """Shared goals by options and formula, up to a sum of bytes. Thread-safe."""
+class SharedNodes:
+    """Shared value nodes by options and formula, up to a sum of bytes. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._of: dict[JsonOptions, GoalsUnder] = {}
-        self._last: GoalsUnder | None = None  # what was asked for last: options are mostly one object, rarely compared
-        self._counted: set[int] = set()  # automata of these goals, by id: many goals may have one
+        self._of: dict[JsonOptions, NodesUnder] = {}
+        self._last: NodesUnder | None = None  # what was asked for last: options are mostly one object, rarely compared
+        self._counted: set[int] = set()  # automata of these value nodes, by id: many value nodes may have one
         self.memory_bytes = 0
 
     def __len__(self) -> int:
-        return sum(len(under.goals) for under in self._of.values())
+        return sum(len(under.nodes) for under in self._of.values())
 
-    def under(self, options: JsonOptions) -> GoalsUnder:
+    def under(self, options: JsonOptions) -> NodesUnder:
         """Those under some options."""
         last = self._last
         if last is None or last.options is not options:
             with self._lock:
-                last = self._last = self._of.get(options) or self._of.setdefault(options, GoalsUnder(options))
+                last = self._last = self._of.get(options) or self._of.setdefault(options, NodesUnder(options))
         return last
 
-    def add(self, options: JsonOptions, nodes: Iterable[GoalNode]) -> None:
-        """Share goals that were expanded and solved with all that they lead to, and whose formulas refer to nothing."""
-        found = self.under(options).goals
+    def add(self, options: JsonOptions, nodes: Iterable[ValueNode]) -> None:
+        """Share nodes that were expanded and solved with all that they lead to, and whose formulas refer to nothing."""
+        found = self.under(options).nodes
         with self._lock:
             for node in nodes:
                 if node.formula not in found:
                     node.shared = True
                     found[node.formula] = node
-                    self.memory_bytes += goal_bytes(node, self._counted)
+                    self.memory_bytes += node_bytes(node, self._counted)
             if self.memory_bytes > MAX_BYTES:
                 self._forget()
 
@@ -66,11 +66,11 @@ class SharedGoals:
 
     def _forget(self) -> None:
         for forgotten in self._of.values():  # others may know what they were under
-            forgotten.goals.clear()
+            forgotten.nodes.clear()
         self._of.clear()
         self._last = None
         self._counted.clear()
         self.memory_bytes = 0
 
 
-SHARED = SharedGoals()
+SHARED = SharedNodes()

@@ -1,28 +1,19 @@
-"""The values of goals that have few, listed: how many distinct items an array may have is a question of counting.
+"""The values of nodes that have few, listed: how many distinct items an array may have is a question of counting.
 
 Values are in canonical form (`formula.values`). A list is exact if it is known to hold every value; where the
-search for them outgrows its budget, or a goal leads back to itself, it holds some.
+search for them outgrows its budget, or a value node leads back to itself, it holds some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from fractions import Fraction
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from structgen.core.engines.json.value_graph.node import GoalNode
-from structgen.core.engines.json.value_graph.number_values import value_texts
-from structgen.core.engines.json.value_graph.specs import (
-    ArraySpec,
-    Choice,
-    CountedSpec,
-    EnumSpec,
-    NumberChoice,
-    ObjectSpec,
-    StringSpec,
-)
-from structgen.core.json_schema.formula.values import Canonical, exact_number
-from structgen.core.regex.dfa import Dfa, count_words
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import Choice, Live, ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import CUT
+from structgen.core.json_schema.formula.values import Canonical
 
 MAX_STEPS = 20_000
 """Parts of values put together for one question."""
@@ -30,19 +21,18 @@ MAX_STEPS = 20_000
 MAX_DEPTH = 20
 """Values within values; deeper ones are left out."""
 
-Live = Callable[[GoalNode], bool]
 Values = dict[Canonical, None]
 
 
 class FewValues:
-    """Lists values of goals, given which have any. For one question: the budget is spent by all lists together."""
+    """Lists values of nodes, given which have any. For one question: the budget is spent by all lists together."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._steps = MAX_STEPS
-        self._visiting: set[GoalNode] = set()
+        self._visiting: set[ValueNode] = set()
 
-    def of(self, node: GoalNode, limit: int) -> tuple[Values, bool]:
+    def of(self, node: ValueNode, limit: int) -> tuple[Values, bool]:
         """Up to ``limit`` values of a node, and whether these are all."""
         if node in self._visiting or not self._live(node):
             return {}, node not in self._visiting
@@ -56,34 +46,33 @@ class FewValues:
         finally:
             self._visiting.discard(node)
 
-    def scalars(self, node: GoalNode, limit: int) -> tuple[Values, bool]:
+    def scalars(self, node: ValueNode, limit: int) -> tuple[Values, bool]:
         """Values that are no object and no array."""
         found: Values = {}
         exact = True
         constants: list[Canonical] = [None, ("boolean", True), ("boolean", False)]
         found.update((value, None) for bit, value in enumerate(constants) if node.flags >> bit & 1)
         for choice in node.numbers:
-            exact = self._collect(found, limit, _numbers(choice)) and exact
+            exact = self._collect(found, limit, choice.listed()) and exact
         for spec in node.strings:
-            exact = self._collect(found, limit, _strings(spec)) and exact
+            exact = self._collect(found, limit, spec.listed()) and exact
         return dict(islice(found.items(), limit)), exact and len(found) <= limit
 
-    def compounds(self, node: GoalNode, limit: int) -> tuple[Values, bool]:
+    def compounds(self, node: ValueNode, limit: int) -> tuple[Values, bool]:
         """Values that are objects or arrays."""
         found: Values = {}
         exact = True
         for spec in node.objects:
             exact = self._collect(found, limit, self._objects(spec, limit)) and exact
         for array in node.arrays:
-            items = self._counted(array, limit) if isinstance(array, CountedSpec) else self._arrays(array, limit)
-            exact = self._collect(found, limit, items) and exact
+            exact = self._collect(found, limit, self._arrays(array, limit)) and exact
         return found, exact and self._steps > 0
 
     def _collect(self, found: Values, limit: int, values: Iterable[Canonical]) -> bool:
         """Add values until there are ``limit``; whether there were no more."""
         for value in values:
             self._steps -= 1
-            if value is _CUT or self._steps < 0:
+            if value is CUT or self._steps < 0:
                 return False
             if value not in found:
                 if len(found) >= limit:
@@ -93,7 +82,7 @@ class FewValues:
 
     # --- objects ---
     def _objects(self, spec: ObjectSpec, limit: int) -> Iterator[Canonical]:
-        """Objects of declared members; `_CUT` where there may be others."""
+        """Objects of declared members; `CUT` where there may be others."""
         most = len(spec.keys) if spec.most is None else spec.most
         names = [name for name in spec.keys if name not in spec.forbidden]
 
@@ -112,11 +101,11 @@ class FewValues:
                 values, exact = self.of(node, limit + 1)
                 stack += [(place + 1, {**members, name: value}, met | bits) for value in values]
                 if not exact:
-                    yield _CUT
+                    yield CUT
             if name not in spec.required:
                 stack.append((place + 1, members, met))
         if spec.others is not None and (spec.most is None or spec.most > len(spec.required)):
-            yield _CUT
+            yield CUT
 
     def _ways(self, spec: ObjectSpec, name: str) -> list[Choice]:
         return [way for way in ((spec.keys[name], 0), *spec.choices.get(name, ())) if self._live(way[0])]
@@ -124,72 +113,18 @@ class FewValues:
     @staticmethod
     def _is_whole(spec: ObjectSpec, members: dict[str, Canonical], met: int) -> bool:
         needed = set().union(spec.required, *[spec.dependents.get(name, ()) for name in members])
-        return len(members) >= spec.least and needed <= members.keys() and met == (1 << spec.duties) - 1
+        return len(members) >= spec.least and needed <= members.keys() and met == (1 << spec.existentials) - 1
 
     # --- arrays ---
-    def _arrays(self, spec: ArraySpec, limit: int) -> Iterator[Canonical]:
-        stack: list[tuple[Canonical, ...]] = [()]
-        while stack and self._steps >= 0:
-            self._steps -= 1
-            items = stack.pop()
-            repeats = len(set(items)) < len(items)
-            if len(items) >= spec.least and (spec.distinct is not False or repeats):
-                yield ("array", items)
-            if spec.most is None or len(items) < spec.most:
-                node = spec.prefix[len(items)] if len(items) < len(spec.prefix) else spec.rest
-                longer, exact = self._longer(items, node, limit, spec.distinct is True)
-                stack += longer
-                if not exact:
-                    yield _CUT
-
-    def _counted(self, spec: CountedSpec, limit: int) -> Iterator[Canonical]:
+    def _arrays(self, spec: ArraySpec | CountedSpec, limit: int) -> Iterator[Canonical]:
         stack: list[tuple[tuple[Canonical, ...], int]] = [((), 0)]
         while stack and self._steps >= 0:
             self._steps -= 1
-            items, number = stack.pop()
-            if spec.states[number].closes:
+            items, state = stack.pop()
+            if spec.may_close(state) and not (spec.needs_pair and len(set(items)) == len(items)):
                 yield ("array", items)
-            for node, after in spec.states[number].choices:
-                longer, exact = self._longer(items, node, limit, spec.distinct)
-                stack += [(following, after) for following in longer]
+            for node, after in spec.following(state):
+                values, exact = self.of(node, limit + 1 + len(items))  # of distinct ones all may be there already
+                stack += [((*items, value), after) for value in values if not (spec.distinct and value in items)]
                 if not exact:
-                    yield _CUT
-
-    def _longer(
-        self, items: tuple[Canonical, ...], node: GoalNode, limit: int, distinct: bool
-    ) -> tuple[list[tuple[Canonical, ...]], bool]:
-        """The items with one more, and whether with all; of distinct ones as many as could all be there already."""
-        values, exact = self.of(node, limit + 1 + len(items))
-        return [(*items, value) for value in values if not (distinct and value in items)], exact
-
-
-_CUT = object()  # stands for values that are not listed
-
-
-def _numbers(choice: NumberChoice) -> Iterator[Canonical]:
-    return (exact_number(Fraction(text.decode())) for text in value_texts(choice.automaton))
-
-
-def _strings(spec: EnumSpec | StringSpec) -> Iterator[Canonical]:
-    if isinstance(spec, EnumSpec):
-        yield from spec.values
-    elif spec.dfa is None:
-        yield from ("a" * length for length in range(spec.least, spec.least + 2) if length <= (spec.most or length))
-        yield _CUT
-    elif int(count_words(spec.dfa, MAX_STEPS)[0]) >= MAX_STEPS:
-        yield _CUT
-    else:
-        for word in _words(spec.dfa):
-            if spec.least <= len(word) and (spec.most is None or len(word) <= spec.most):
-                yield word
-
-
-def _words(dfa: Dfa) -> Iterator[str]:
-    """All texts of a finite language."""
-    stack = [(0, b"")]
-    while stack:
-        state, text = stack.pop()
-        if dfa.accepting[state]:
-            yield text.decode()
-        row = dfa.transitions[state]
-        stack += [(int(row[byte]), text + bytes([byte])) for byte in (row >= 0).nonzero()[0].tolist()]
+                    yield CUT

@@ -1,7 +1,7 @@
 """Values that show that a formula has some: guessed from what stands on top, and looked at.
 
 Whether two branches overlap is mostly answered by an object with the keys that they require, or by an empty one. That
-costs some microseconds; a probe, which expands and solves all goals that the formula leads to, costs milliseconds.
+costs some microseconds; a probe, which expands and solves all nodes that the formula leads to, costs milliseconds.
 """
 
 from __future__ import annotations

@@ -83,6 +83,7 @@ def check_walk(grammar: JsonGrammar, dice: random.Random, steps: int, exact: boo
     return states
 
 
+@pytest.mark.full
 @RUN
 @given(schemas(leaves=10), options(), st.integers(0, 2**32))
 def test_never_less_than_the_completion(schema: Any, chosen: JsonOptions, seed: int) -> None:
@@ -95,6 +96,7 @@ def test_never_less_than_the_completion(schema: Any, chosen: JsonOptions, seed: 
         check_walk(grammar, dice, 40, False)
 
 
+@pytest.mark.full
 @settings(RUN, max_examples=25)
 @given(st.one_of(arrays(objects(scalars())), objects(arrays(scalars())), scalars()), options(), st.integers(0, 2**32))
 def test_never_less_among_distinct_items(schema: Any, chosen: JsonOptions, seed: int) -> None:
@@ -149,6 +151,7 @@ PLAIN: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("whitespace", ["compact", "single", "any", 0, 2])
 @pytest.mark.parametrize("key_order", ["declared", "any"])
 @pytest.mark.parametrize("name", PLAIN)
@@ -169,7 +172,7 @@ def test_plain_schemas_are_exact(name: str, whitespace: Any, key_order: Any) -> 
             text += byte
 
 
-DUTIES: list[dict[str, Any]] = [
+EXISTENTIALS: list[dict[str, Any]] = [
     {"type": "object", "not": {"additionalProperties": {"type": "integer"}}},
     {"type": "object", "maxProperties": 2, "not": {"patternProperties": {"^a": False, "b$": {"type": "null"}}}},
     {"type": "array", "not": {"uniqueItems": True}, "items": {"type": "integer"}},
@@ -180,10 +183,10 @@ DUTIES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(DUTIES)))
+@pytest.mark.parametrize("number", range(len(EXISTENTIALS)))
 @pytest.mark.parametrize("whitespace", ["compact", 1])
 def test_what_takes_thought_is_never_less(number: int, whitespace: Any) -> None:
-    grammar = compile_json_schema(DUTIES[number], BYTES, JsonOptions(whitespace=whitespace, key_order="any"))
+    grammar = compile_json_schema(EXISTENTIALS[number], BYTES, JsonOptions(whitespace=whitespace, key_order="any"))
     dice = random.Random(number)
     assert sum(check_walk(grammar, dice, 40, False) for _ in range(12)) > 40
 
@@ -303,6 +306,7 @@ def test_threads_agree() -> None:
     assert not faults, faults[0]
 
 
+@pytest.mark.full
 @RUN
 @given(objects(st.sampled_from([{"const": 0}, {"type": "string"}, False])), options(), st.integers(0, 2**32))
 def test_objects_are_exact(schema: dict[str, Any], chosen: JsonOptions, seed: int) -> None:

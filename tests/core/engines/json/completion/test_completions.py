@@ -11,9 +11,10 @@ import pytest
 
 from structgen.core.engines.json.compiled import JsonGrammar, compile_json_schema
 from structgen.core.engines.json.completion.cheapest_values import Values
-from structgen.core.engines.json.completion.cheapest_words import NEVER, Words, code_points, shortest_of_length, spelled
+from structgen.core.engines.json.completion.cheapest_words import Words, code_points, shortest_of_length, spelled
 from structgen.core.engines.json.completion.completion_tables import ObjectForm, Open, key_hash
 from structgen.core.engines.json.matcher import JsonMatcher
+from structgen.core.engines.json.value_graph.scalars import NEVER
 from structgen.core.kernels.json import layout
 from structgen.core.regex.dfa import accepts, from_strings, universal
 from structgen.core.regex.lengths import distances
@@ -151,15 +152,15 @@ def test_undeclared_keys(schema: Any, text: bytes, completion: bytes) -> None:
     assert after(text, schema).shortest_completion() == completion
 
 
-def test_members_that_fill_an_object_are_not_those_that_meet_obligations() -> None:
-    """The cheapest name meets the obligation; to fill the object it is not there any more."""
+def test_members_that_fill_an_object_are_not_those_that_meet_existentials() -> None:
+    """The cheapest name meets the existential; to fill the object it is not there any more."""
     grammar = compiled({"type": "object", "minProperties": 5, "not": {"additionalProperties": {"type": "object"}}})
     forms = grammar.completions.index(grammar).frames.values()
-    obliged = [form for form in forms if isinstance(form, ObjectForm) and form.spec.duties]
-    assert obliged
-    for form in obliged:
+    existential = [form for form in forms if isinstance(form, ObjectForm) and form.spec.existentials]
+    assert existential
+    for form in existential:
         plan = Values(grammar.options).objects.plan(Open(form), False)
-        assert plan is not None and plan.obliged
+        assert plan is not None and plan.existential
         assert len({member.key for member in plan.members}) == len(plan.members) == 5
 
 
@@ -177,7 +178,7 @@ ROOM_FOR_ONE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", ROOM_FOR_ONE)
-def test_obligations_of_the_only_member(name: str) -> None:
+def test_existentials_of_the_only_member(name: str) -> None:
     """The key must meet them all, and may be a long way off."""
     grammar = compiled({"type": "object", "maxProperties": 1, **ROOM_FOR_ONE[name]})
     matcher = grammar.matcher()

@@ -47,6 +47,7 @@ def follow(grammar: JsonGrammar, value: Any) -> bool:
     return matcher.is_accepting()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", UNIONS)
 def test_agrees_with_jsonschema(kind: str) -> None:
     schema = union(COUNT, **UNIONS[kind])
@@ -66,6 +67,7 @@ def test_inside_arrays() -> None:
     assert not follow(grammar, [item, {**item, "kind": "kind 6"}])
 
 
+@pytest.mark.full
 def test_branches_that_nothing_tells_apart_early_are_all_followed() -> None:
     """Each begins like all others, and only the last member decides."""
     branches = [{"required": ["z"], "properties": {"a": {"maximum": i}, "z": {"enum": [i, i + 1]}}} for i in range(700)]
@@ -85,6 +87,7 @@ def test_completions_of_large_unions_are_valid() -> None:
         assert oracle.is_valid(json.loads(start + matcher.shortest_completion()))
 
 
+@pytest.mark.full
 def test_deep_text_with_many_alternatives_takes_no_time_in_the_square_of_its_depth() -> None:
     """Stacks that differ at their bottom only are told apart at their tops (20,000 levels took a quarter hour)."""
     schema = {"anyOf": [{"properties": {f"k{i}": {"const": i}}} for i in range(50)]}

@@ -48,7 +48,7 @@ RUN = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 # What keys of the memory must tell apart: counts, keys seen, keys required by others, undeclared keys, the empty key,
-# items that must differ or be equal, containers in containers, obligations, escapes, lengths, numbers.
+# items that must differ or be equal, containers in containers, existentials, escapes, lengths, numbers.
 HARD: list[Any] = [
     {"type": "array", "items": {"type": "array", "minItems": 2, "maxItems": 3, "items": {"type": "integer"}}},
     {"type": "array", "prefixItems": [{"const": 1}, {"const": "a"}], "items": {"type": "boolean"}, "minItems": 4},
@@ -105,6 +105,7 @@ def check_walks(grammar: JsonGrammar, dice: random.Random, walks: int, steps: in
     return compared
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=range(len(SPELLINGS)))
 @pytest.mark.parametrize("number", range(len(HARD) + len(CASES)))
 def test_kept_masks_are_those_that_are_made(number: int, spelling: JsonOptions) -> None:
@@ -113,6 +114,7 @@ def test_kept_masks_are_those_that_are_made(number: int, spelling: JsonOptions) 
     assert check_walks(grammar, random.Random(number), walks=12, steps=25) > 10
 
 
+@pytest.mark.full
 @RUN
 @given(
     st.one_of(

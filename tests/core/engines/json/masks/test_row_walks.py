@@ -166,6 +166,7 @@ def rows(request: pytest.FixtureRequest) -> MaskRows:
     return MaskRows(build_lexicon(VOCABULARY, request.param))
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_rows_are_those_of_a_plain_reading(rows: MaskRows, pattern: str) -> None:
     dfa = pattern_dfa(pattern)

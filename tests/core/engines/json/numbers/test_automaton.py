@@ -149,6 +149,7 @@ SPECS = {
 }
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("name", SPECS)
 def test_every_text(name: str, spelling: Spelling) -> None:
@@ -207,6 +208,7 @@ def specs(draw: st.DrawFn) -> NumberSpec:
     )
 
 
+@pytest.mark.full
 @settings(max_examples=80, deadline=None)
 @given(specs(), st.integers(1, 1500), st.sampled_from([1, -1]))
 def test_prefixes(spec: NumberSpec, prefix: int, sign: int) -> None:

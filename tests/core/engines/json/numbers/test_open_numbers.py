@@ -49,6 +49,7 @@ specs = st.builds(
 )
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=200)
 @given(spec=specs)
 def test_what_has_members_keeps_some_and_its_limits_among_them(spec: NumberSpec) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from structgen import JsonOptions
-from structgen.core.engines.json.value_graph.graph import GoalGraph
+from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.lowering import lower
 from structgen.errors import SchemaTooComplexError
@@ -52,11 +52,12 @@ HOSTILE: dict[str, Any] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_work_is_bounded(name: str) -> None:
     options = JsonOptions(max_steps=STEPS, max_alternatives=1_000_000)
     lowered = lower(HOSTILE[name], options)
-    graph = GoalGraph(lowered, options)
+    graph = ValueGraph(lowered, options)
     with pytest.raises(SchemaTooComplexError) as caught:
         graph.compile(lowered.root)
     assert (caught.value.budget, caught.value.limit) == ("max_steps", STEPS)
@@ -99,6 +100,6 @@ def test_work_that_was_not_counted(schema: dict[str, Any]) -> None:
     options = JsonOptions(max_steps=50_000)
     try:
         lowered = lower(schema, options)
-        GoalGraph(lowered, options).compile(lowered.root)
+        ValueGraph(lowered, options).compile(lowered.root)
     except SchemaTooComplexError as error:
         assert error.budget == "max_steps"

@@ -8,7 +8,7 @@ import pytest
 
 from structgen import JsonOptions
 from structgen.core.engines.json.value_graph.discriminators import Cases, discriminator
-from structgen.core.engines.json.value_graph.graph import GoalGraph
+from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.engines.json.value_graph.normal_form import NormalForm
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.evaluate import evaluate
@@ -94,11 +94,12 @@ def compiled(schema: Any) -> tuple[int, int]:
     """Alternatives of a schema's root, and steps that compiling it took."""
     options = JsonOptions(max_alternatives=20_000)
     lowered = lower(schema, options)
-    graph = GoalGraph(lowered, options)
+    graph = ValueGraph(lowered, options)
     root = graph.compile(lowered.root)
     return len(root.objects), options.max_steps - graph.budget.left
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", UNIONS)
 def test_the_work_of_a_tagged_union_is_linear(kind: str) -> None:
     few, many = compiled(union(500, **UNIONS[kind])), compiled(union(2500, **UNIONS[kind]))
@@ -106,6 +107,7 @@ def test_the_work_of_a_tagged_union_is_linear(kind: str) -> None:
     assert many[1] < 5.5 * few[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [1000, 5000])
 def test_thousands_of_tagged_branches_take_some_hundred_steps_each(count: int) -> None:
     alternatives, steps = compiled(union(count))

@@ -1,4 +1,4 @@
-"""Goals in the cache folder: what comes back is what was put there, and files that are none of ours are none."""
+"""Value nodes in the cache folder: what comes back is what was put there, and files that are none of ours are none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import structgen
 from structgen import JsonOptions, Vocabulary
 from structgen.core.engines.json import compiled
 from structgen.core.engines.json.value_graph import disk_cache
-from structgen.core.engines.json.value_graph.graph import GoalGraph
+from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.json_schema.lowering import lower
 from structgen.core.vocabulary import store
 from tests.schemas_strategy import options, schemas
@@ -43,9 +43,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("STRUCTGEN_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv(compiled.KEEP, "1")
     monkeypatch.setattr(compiled, "KEPT_SECONDS", 0.0)
-    compiled.keeps_goals.cache_clear()
+    compiled.keeps_graphs.cache_clear()
     yield tmp_path
-    compiled.keeps_goals.cache_clear()
+    compiled.keeps_graphs.cache_clear()
 
 
 def files(folder: Path) -> list[Path]:
@@ -68,12 +68,13 @@ def walks(one: Any, other: Any, seed: int, walked: int = 20) -> None:
             assert first.accept_bytes(byte) and second.accept_bytes(byte)
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(schemas(), options())
 def test_what_comes_back_allows_the_same(schema: Any, options: JsonOptions) -> None:
     try:
         lowered = lower(schema, options)
-        graph = GoalGraph(lowered, options)
+        graph = ValueGraph(lowered, options)
         root = graph.compile(lowered.root)
     except structgen.ConstraintError:
         return
@@ -85,6 +86,7 @@ def test_what_comes_back_allows_the_same(schema: Any, options: JsonOptions) -> N
     walks(one, other, 5, walked=3)
 
 
+@pytest.mark.full
 def test_a_kept_grammar_is_the_same_grammar(folder: Path) -> None:
     for number, spelling in enumerate((JsonOptions(), JsonOptions.exact())):
         new = structgen.compile_json_schema(SCHEMA, BYTES, spelling)
@@ -95,6 +97,7 @@ def test_a_kept_grammar_is_the_same_grammar(folder: Path) -> None:
         assert str(kept.report) == str(new.report) and kept.memory_bytes > 0
 
 
+@pytest.mark.full
 def test_damaged_and_foreign_files_are_misses(folder: Path) -> None:
     new = structgen.compile_json_schema(SCHEMA, BYTES)
     (path,) = files(folder)
@@ -150,7 +153,7 @@ def test_only_who_asks_for_it_keeps_anything(folder: Path, monkeypatch: pytest.M
     structgen.compile_json_schema(SCHEMA, BYTES)  # compiled sooner than it would be read
     monkeypatch.setattr(compiled, "KEPT_SECONDS", 0.0)
     monkeypatch.delenv(compiled.KEEP)
-    compiled.keeps_goals.cache_clear()
+    compiled.keeps_graphs.cache_clear()
     structgen.compile_json_schema(SCHEMA, BYTES)
     assert not files(folder)
 

@@ -95,6 +95,7 @@ def check_no_dead_end(grammar: Any, lowered: Lowered, random: Random) -> None:
             assert fork.accept_bytes(rest) and fork.is_accepting(), (text[:alive], rest)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("order", OPTIONS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_objects(seed: int, order: str) -> None:
@@ -142,7 +143,7 @@ CLASSES: list[tuple[Any, list[str], list[str]]] = [
     ),
     # one of two classes is live only by the other, and there must be a member
     ({"type": "object", "patternProperties": {"^a": {"$ref": "#"}}, "minProperties": 1}, ['{"b": 1}'], ["{}"]),
-    # keys of a small class can meet one obligation each
+    # keys of a small class can meet one existential each
     (
         {
             "type": "object",
@@ -170,7 +171,7 @@ def test_classes_of_keys_without_values(case: tuple[Any, list[str], list[str]], 
         assert (alive == len(text) and matcher.is_accepting()) == (text in good), text
 
 
-def test_no_member_can_meet_two_obligations() -> None:
+def test_no_member_can_meet_two_existentials() -> None:
     schema = {
         "type": "object",
         "patternProperties": {"^x$": {"enum": [1, "s"]}},

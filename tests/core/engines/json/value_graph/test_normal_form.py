@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from structgen import JsonOptions, Vocabulary, compile_json_schema
-from structgen.core.engines.json.value_graph.graph import GoalGraph
+from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.json_schema.formula.values import OBJECT
 from structgen.core.json_schema.lowering import lower
 from structgen.errors import SchemaTooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
@@ -26,7 +26,7 @@ def branch(name: str, **members: Any) -> dict[str, Any]:
 def alternatives(schema: Any) -> int:
     options = JsonOptions()
     lowered = lower(schema, options)
-    graph = GoalGraph(lowered, options)
+    graph = ValueGraph(lowered, options)
     graph.conjunctions()  # with which the normal form is made
     return len(graph.normal_form.alternatives(lowered.root, OBJECT))
 

@@ -1,4 +1,4 @@
-"""Objects by their members, as one formula: they mean, and become goals as, the conjunction that they stand for."""
+"""Objects by their members, as one formula: they mean, and become nodes as, the conjunction that they stand for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structgen.core.engines.json.value_graph.graph import GoalGraph
-from structgen.core.engines.json.value_graph.specs import ObjectSpec
+from structgen.core.engines.json.value_graph.graph import ValueGraph
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import (
     FALSE,
@@ -64,6 +64,7 @@ def fits(formula: Formula, document: Any) -> bool:
     return evaluate(formula, document)
 
 
+@pytest.mark.full
 @given(records(values))
 def test_a_record_means_its_definition(formula: Formula) -> None:
     for document in documents():
@@ -91,28 +92,28 @@ def test_equal_records_are_one_object(formula: Formula) -> None:
 
 def described(spec: ObjectSpec) -> Any:
     assert not spec.dependents
-    assert not spec.duties
-    others = spec.others and spec.others.formula  # type: ignore[union-attr]
+    assert not spec.existentials
+    others = spec.others and spec.others.nodes[0].formula
     keys = {name: spelled(node.formula) for name, node in spec.keys.items()}
     return keys, spec.required, spec.least, spec.most, others and spelled(others)
 
 
 @pytest.mark.parametrize("key_order", ["any", "declared"])
 @given(formula=records(values))
-def test_its_goal_is_that_of_the_conjunction(key_order: Any, formula: Formula) -> None:
+def test_its_node_is_that_of_the_conjunction(key_order: Any, formula: Formula) -> None:
     whole = spelled(formula)
     if not isinstance(formula, MemberRecord) or not isinstance(
         whole, And
     ):  # the conjunction may contradict itself plainly
         return
-    graph = GoalGraph(lower(True), JsonOptions(key_order=key_order))
+    graph = ValueGraph(lower(True), JsonOptions(key_order=key_order))
     (found,), (expected,) = (_expanded(graph, each) for each in (formula, whole))
     assert described(found) == described(expected)
     if formula.declared:
         assert list(found.keys)[: len(formula.names)] == list(formula.names)
 
 
-def _expanded(graph: GoalGraph, formula: Formula) -> list[ObjectSpec]:
+def _expanded(graph: ValueGraph, formula: Formula) -> list[ObjectSpec]:
     node = graph.node(formula)
     graph._drain()
     return list(node.objects)

@@ -38,6 +38,7 @@ def test_what_is_found_satisfies_the_formula(seed: int) -> None:
             assert all(evaluate(formula, value) and type_of(value) == OBJECT for value in found)
 
 
+@pytest.mark.full
 def test_many_are_found() -> None:
     make, some, hits = ObjectFormulas(0), 0, 0
     for _ in range(300):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def test_the_documented_words() -> None:
     assert list(words_of("foo bar. baz")) == ["foo", " ", "bar", ".", " ", "baz"]
 
 
+@pytest.mark.full
 def test_long_texts() -> None:
     """100 kB, of words as of characters, where llguidance takes the words only."""
     rng = random.Random(1)

@@ -70,7 +70,7 @@ def expected(folder: Path) -> Outputs:
 def model(folder: Path) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
-    from structgen.integrations.ray_serve import ReplicatedModel
+    from structgen.server.ray_replicas import ReplicatedModel
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
     cluster.add_node(num_cpus=2)

@@ -10,8 +10,8 @@ import importlib
 from typing import Any
 
 from structgen.errors import ModelError
-from structgen.integrations.in_process.server import InProcessServer
-from structgen.integrations.in_process.transports import BASE_URL, async_http_client, http_client
+from structgen.server.in_process.server import InProcessServer
+from structgen.server.in_process.transports import BASE_URL, async_http_client, http_client
 
 _COMMON: dict[str, Any] = {"base_url": BASE_URL, "api_key": "in-process", "max_retries": 0}
 

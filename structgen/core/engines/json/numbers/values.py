@@ -30,7 +30,6 @@ from structgen.core.engines.json.numbers.states import (
     Tail,
     Zero,
 )
-from structgen.core.engines.json.value_graph.counted import numbers_of
 from structgen.core.regex.dfa import Dfa, count_words
 from structgen.core.regex.labelled import reaching
 
@@ -115,9 +114,10 @@ def value_counts(automaton: NumberAutomaton, state: int, limit: int) -> int:
 def _counted(automaton: NumberAutomaton, state: int, limit: int) -> int:
     """The same by what is within `MAX_STATES`."""
     places: dict[tuple[int, bool], int] = {(state, False): 0}
+    waiting = list(places)
     rows: list[dict[int, int]] = []
     accepting: list[bool] = []
-    for place, padded in numbers_of(places):
+    for place, padded in waiting:
         if automaton.is_endless(place):
             return limit
         inner, plain = automaton.inner(place)
@@ -129,8 +129,11 @@ def _counted(automaton: NumberAutomaton, state: int, limit: int) -> int:
                 continue
             zero = byte == 0x30 and isinstance(inner, (Digits, Zero, Tail))
             key = (after, zero)
-            if key in places or len(places) < MAX_STATES:
-                row[byte] = places.setdefault(key, len(places))
+            if key not in places and len(places) < MAX_STATES:
+                places[key] = len(places)
+                waiting.append(key)
+            if key in places:
+                row[byte] = places[key]
         rows.append(row)
     table = np.full((len(rows), 256), -1, np.int32)
     for number, row in enumerate(rows):

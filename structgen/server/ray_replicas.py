@@ -24,11 +24,11 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
 from structgen.generation.generator import Generator
 from structgen.generation.models.defaults import ModelDefaults
+from structgen.generation.ray_cluster import connect, raised_by
 from structgen.generation.sampling.uniforms import seed_or_entropy
 from structgen.generation.scheduler.budget import SchedulerLimits
-from structgen.integrations.ray_cluster import connect, raised_by
 from structgen.server.engine import AsyncEngine
-from structgen.server.sequences import RowEvent, RowRequest, WrittenSoFar
+from structgen.server.sequences import SequenceEvent, SequenceRequest, WrittenSoFar
 from structgen.server.settings import ServingSettings
 
 LOG = logging.getLogger("structgen.server")
@@ -55,10 +55,12 @@ class ModelReplica:
         """Tokenizer, vocabulary, context length, and what is done where a request does not say."""
         return self._model
 
-    async def write(self, row: RowRequest, constraint: Constraint | None) -> AsyncGenerator[tuple[int, RowEvent], None]:
+    async def write(
+        self, sequence: SequenceRequest, constraint: Constraint | None
+    ) -> AsyncGenerator[tuple[int, SequenceEvent], None]:
         """This process, and what came of an output, event by event. Leaving it cancels the output."""
         grammar = None if constraint is None else await self._engine.compile(constraint)
-        async with aclosing(self._engine.submit([replace(row, grammar=grammar)]).events()) as events:
+        async with aclosing(self._engine.submit([replace(sequence, grammar=grammar)]).events()) as events:
             async for _, event in events:
                 end = None if event.end is None else replace(event.end, captures={})
                 yield os.getpid(), replace(event, end=end)
@@ -83,7 +85,7 @@ class _SentGrammar:
 class _Sent:
     """An output that replicas write."""
 
-    row: RowRequest
+    row: SequenceRequest
     constraint: Constraint | None
     written: WrittenSoFar = field(default_factory=WrittenSoFar)
     task: asyncio.Task[None] | None = None
@@ -106,7 +108,7 @@ class ReplicaWriter:
     def __init__(self, handle: Any, rows: int, lost: tuple[type[BaseException], ...]) -> None:
         self._handle, self._rows, self._lost = handle, rows, lost
         self._open: set[_Sent] = set()
-        self._arrived: queue.SimpleQueue[tuple[_Sent, RowEvent]] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[tuple[_Sent, SequenceEvent]] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="structgen-replicas", daemon=True).start()
         self.processes: set[int] = set()
@@ -129,7 +131,7 @@ class ReplicaWriter:
     def prepare(self) -> None:
         """Replicas prepare themselves."""
 
-    def output(self, row: RowRequest) -> _Sent:
+    def output(self, row: SequenceRequest) -> _Sent:
         """What is sent of a request."""
         grammar: Any = row.grammar
         params = replace(row.params, seed=seed_or_entropy(row.params.seed))  # so that another replica draws the same
@@ -137,7 +139,7 @@ class ReplicaWriter:
         row = replace(row, grammar=None, params=params, arrived=None)
         return _Sent(row, None if grammar is None else grammar.constraint)
 
-    def submit(self, _: RowRequest, output: _Sent) -> _Sent:
+    def submit(self, _: SequenceRequest, output: _Sent) -> _Sent:
         """Have an output written."""
         self._open.add(output)
         self._loop.call_soon_threadsafe(self._begin, output)
@@ -157,9 +159,9 @@ class ReplicaWriter:
             self.cancel(sent)
         self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def step(self) -> list[tuple[_Sent, RowEvent]]:
+    def step(self) -> list[tuple[_Sent, SequenceEvent]]:
         """What has come of all outputs lately."""
-        found: list[tuple[_Sent, RowEvent]] = []
+        found: list[tuple[_Sent, SequenceEvent]] = []
         try:
             found.append(self._arrived.get(timeout=STEP_SECONDS))
             while True:
@@ -192,10 +194,10 @@ class ReplicaWriter:
                             len(sent.written.token_ids), type(error).__name__)  # fmt: skip
             except Exception as error:
                 found = raised_by(error)
-                self._arrived.put((sent, RowEvent("", error=found if isinstance(found, Exception) else error)))
+                self._arrived.put((sent, SequenceEvent("", error=found if isinstance(found, Exception) else error)))
                 return
         lost = GenerationError(f"{MAX_LOSSES} replicas were lost while they wrote this output.")
-        self._arrived.put((sent, RowEvent("", error=lost)))
+        self._arrived.put((sent, SequenceEvent("", error=lost)))
 
 
 class ReplicatedModel:

@@ -17,8 +17,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("prometheus_client")
 
 import structgen  # noqa: E402
-from structgen.integrations.in_process import InProcessServer, async_openai_client, openai_client  # noqa: E402
-from structgen.integrations.in_process.transports import http_client  # noqa: E402
+from structgen.server.in_process import InProcessServer, async_openai_client, openai_client  # noqa: E402
+from structgen.server.in_process.transports import http_client  # noqa: E402
 from tests.server.tiny import generator  # noqa: E402
 from tests.server.tiny_server import serving  # noqa: E402
 

@@ -15,7 +15,7 @@ sys.path += sys.argv[2:]  # behind the environment's own
 
 import pydantic
 
-from structgen.integrations.in_process import (
+from structgen.server.in_process import (
     InProcessServer,
     langchain_model,
     pydantic_ai_model,

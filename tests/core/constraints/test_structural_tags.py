@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from structgen.core.constraints.specs import ConstraintSpec
 from structgen.core.engines.bitmask import allocate_token_bitmask
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import GrammarError
-from structgen.integrations.engine_requests import engine_constraint
+from structgen.errors import GrammarError, SpecificationError
+from structgen.integrations.engine_requests import special_names
 from structgen.options import JsonOptions
-from structgen.server.errors import RequestError
 
 SPECIAL = ["<|call|>", "<|end|>", "[TOOL]"]
 EOS = 256 + len(SPECIAL)
@@ -70,7 +70,7 @@ FORMATS: dict[str, dict[str, Any]] = {
 
 def ours(format: Any, vocabulary: Vocabulary = VOCABULARY) -> Any:
     value = json.dumps({"type": "structural_tag", "format": format})
-    return engine_constraint("structural_tag", value, vocabulary, OPTIONS).compile(vocabulary)
+    return ConstraintSpec("structural_tag", value, OPTIONS, special_names(vocabulary)).compile(vocabulary)
 
 
 def theirs(format: Any) -> Any:
@@ -155,7 +155,7 @@ def test_names_of_special_tokens_are_these_tokens() -> None:
     assert takes(by_id, call, "a", end)
 
 
-TAG = "/structured_outputs/structural_tag/format"
+TAG = "/format"
 
 
 @pytest.mark.parametrize("format, where", [
@@ -169,6 +169,6 @@ TAG = "/structured_outputs/structural_tag/format"
     ([], ""),
 ], ids=str)  # fmt: skip
 def test_what_is_not_supported_is_told_with_its_place(format: Any, where: str) -> None:
-    with pytest.raises(RequestError) as caught:
+    with pytest.raises(SpecificationError) as caught:
         ours(format)
     assert caught.value.pointer == TAG + where

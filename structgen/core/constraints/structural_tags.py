@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.combined import concat, union
 from structgen.core.constraints.composed import tag_dispatch
 from structgen.core.constraints.json import json_schema
-from structgen.core.constraints.text import LarkConstraint, TextConstraint, choice, regex
+from structgen.core.constraints.text import LarkConstraint, TextConstraint, WrittenGrammar, choice, regex
 from structgen.core.vocabulary.special_tokens import SpecialToken
+from structgen.errors import Place, SpecificationError
 from structgen.options import JsonOptions
-from structgen.server.errors import Place, RequestError
 
 
 class StructuralTags:
@@ -27,41 +27,34 @@ class StructuralTags:
     Args:
         special_tokens: ids of special tokens by name; none where strings mean text alone.
         options: how JSON may be spelled.
-        read_grammar: a grammar's text as a constraint.
     """
 
-    def __init__(
-        self,
-        special_tokens: Mapping[str, int],
-        options: JsonOptions | None,
-        read_grammar: Callable[[str], TextConstraint],
-    ) -> None:
+    def __init__(self, special_tokens: Mapping[str, int], options: JsonOptions) -> None:
         self._specials = special_tokens
         self._options = options
-        self._read_grammar = read_grammar
         names = sorted(map(re.escape, special_tokens), key=len, reverse=True)
         self._split = re.compile(f"({'|'.join(names)})" if names else r"(?!)")
 
-    def read(self, value: Any, place: Place) -> Constraint:
+    def read(self, value: Any, place: Place = ()) -> Constraint:
         """The constraint of a structural tag.
 
         Raises:
-            RequestError: it is none, or has what is not supported; with its place.
+            SpecificationError: it is none, or has what is not supported; with its place.
         """
         if not isinstance(value, dict) or value.get("type", "structural_tag") != "structural_tag":
-            raise RequestError.at(place, 'structural_tag is an object {"type": "structural_tag", "structures": [...]}')
+            raise _wrong(place, 'structural_tag is an object {"type": "structural_tag", "structures": [...]}')
         if "format" in value and not value.get("structures"):
             self._check_fields({name: value[name] for name in value if name != "type"}, {"format"}, place)
             return self._format(value["format"], (*place, "format"))
         self._check_fields(value, {"type", "structures", "triggers", "at_least_one"}, place)
         structures, triggers = _list_of(value.get("structures"), dict), _list_of(value.get("triggers"), str)
         if not structures or not triggers or not all(triggers):
-            raise RequestError.at(place, "structural_tag needs structures (objects) and triggers (strings), none empty")
+            raise _wrong(place, "structural_tag needs structures (objects) and triggers (strings), none empty")
         tags = []
         for number, structure in enumerate(structures):
             where = (*place, "structures", number)
             if not {"begin", "end"} <= structure.keys() <= {"begin", "end", "schema"}:
-                raise RequestError.at(where, "a structure has begin, schema and end, and nothing else")
+                raise _wrong(where, "a structure has begin, schema and end, and nothing else")
             schema = structure.get("schema")
             tags.append(
                 {
@@ -79,7 +72,7 @@ class StructuralTags:
         reader = getattr(self, f"_{kind}", None) if kind in _FIELDS else None
         if reader is None:
             known = ", ".join(sorted(_FIELDS))
-            raise RequestError.at(place, f"a format of structural tags has one of the types {known}; not {kind!r:.60}")
+            raise _wrong(place, f"a format of structural tags has one of the types {known}; not {kind!r:.60}")
         self._check_fields(given, {"type", *_FIELDS[kind]}, place)
         found: Constraint = reader(given, place, ends) if kind in ("any_text", "sequence") else reader(given, place)
         return found
@@ -89,21 +82,21 @@ class StructuralTags:
 
     def _json_schema(self, given: Any, place: Place) -> Constraint:
         if given.get("style", "json") != "json":
-            raise RequestError.at(
+            raise _wrong(
                 (*place, "style"),
                 f"the style {given['style']!r:.60} is not supported; only 'json' is",
                 "unsupported_value",
             )
         schema = given.get("json_schema")
         if not isinstance(schema, dict | bool):
-            raise RequestError.at((*place, "json_schema"), "a schema is an object or a boolean")
+            raise _wrong((*place, "json_schema"), "a schema is an object or a boolean")
         return json_schema(schema, self._options)
 
     def _regex(self, given: Any, place: Place) -> Constraint:
         return regex(_string(given, "pattern", place))
 
     def _grammar(self, given: Any, place: Place) -> Constraint:
-        return self._read_grammar(_string(given, "grammar", place))
+        return WrittenGrammar(_string(given, "grammar", place))
 
     def _any_text(self, given: Any, place: Place, ends: tuple[str, ...]) -> Constraint:
         excluded = [*_list_of(given.get("excludes", []), str), *ends]
@@ -138,7 +131,7 @@ class StructuralTags:
     def _repeat(self, given: Any, place: Place) -> Constraint:
         least, most = given.get("min"), given.get("max")
         if not isinstance(least, int) or not isinstance(most, int) or least < 0 or most < -1:
-            raise RequestError.at(place, "repeat has counts min and max (-1: no limit)")
+            raise _wrong(place, "repeat has counts min and max (-1: no limit)")
         return self._repeated(given, place, f"{{{least},{'' if most < 0 else most}}}")
 
     def _repeated(self, given: Any, place: Place, times: str) -> Constraint:
@@ -153,7 +146,7 @@ class StructuralTags:
         ends = given.get("end")
         ends = ends if isinstance(ends, list) else [ends]
         if not ends:
-            raise RequestError.at((*place, "end"), "a tag has at least one end")
+            raise _wrong((*place, "end"), "a tag has at least one end")
         marks = [self._mark(end, (*place, "end")) for end in ends]
         texts = tuple(end for end in ends if isinstance(end, str) and end)
         content = self._format(given.get("content"), (*place, "content"), texts)
@@ -170,7 +163,7 @@ class StructuralTags:
             where = (*place, name, number)
             begin = _string(tag, "begin", where)
             if not begin.startswith(tuple(triggers) or ("\0",)):
-                raise RequestError.at(where, f"no trigger begins {begin!r:.100}")
+                raise _wrong(where, f"no trigger begins {begin!r:.100}")
             first, *others = [piece for piece in self._split.split(begin) if piece]
             marks.append(SpecialToken(first) if first in self._specials else first)
             rests.append(concat(self._text("".join(others)), *self._rest(tag, where)))
@@ -210,10 +203,10 @@ class StructuralTags:
             token = given.get("token")
             number = self._specials.get(token) if isinstance(token, str) else token
             if not isinstance(number, int):
-                raise RequestError.at(place, f"there is no special token {token!r:.60}")
+                raise _wrong(place, f"there is no special token {token!r:.60}")
             return LarkConstraint(f"start: {self._written(number)}\n", dialect="llguidance")
         if not isinstance(given, str):
-            raise RequestError.at(place, "what begins or ends a tag is a string or a token")
+            raise _wrong(place, "what begins or ends a tag is a string or a token")
         return self._text(given)
 
     def _text(self, text: str) -> TextConstraint:
@@ -233,19 +226,19 @@ class StructuralTags:
     def _elements(self, given: Any, place: Place) -> list[Any]:
         elements = _list_of(given.get("elements"), dict)
         if not elements:
-            raise RequestError.at((*place, "elements"), "a list of formats, at least one")
+            raise _wrong((*place, "elements"), "a list of formats, at least one")
         return elements
 
     def _tags(self, given: Any, place: Place, name: str) -> list[Any]:
         tags = _list_of(given.get("tags"), dict)
         if not tags:
-            raise RequestError.at((*place, name), "a list of tags, at least one")
+            raise _wrong((*place, name), "a list of tags, at least one")
         return tags
 
     def _check_fields(self, given: Mapping[str, Any], known: set[str], place: Place) -> None:
         unknown = sorted(name for name in given.keys() - known if given[name] not in (None, [], False))
         if unknown:
-            raise RequestError.at(
+            raise _wrong(
                 (*place, unknown[0]),
                 f"The field {unknown[0]!r} of structural tags is not supported; there are {', '.join(sorted(known))}",
                 "unsupported_parameter",
@@ -273,6 +266,10 @@ _FIELDS: dict[Any, tuple[str, ...]] = {
 """What is read of each type of format; the rest is refused."""
 
 
+def _wrong(place: Place, message: str, code: str = "invalid_value") -> SpecificationError:
+    return SpecificationError(message, place, code)
+
+
 def _first_text(format: Any) -> tuple[str, ...]:
     """The string that a format begins with, where it is one."""
     if format.get("type") == "const_string" and isinstance(format.get("value"), str) and format["value"]:
@@ -285,7 +282,7 @@ def _first_text(format: Any) -> tuple[str, ...]:
 def _string(given: Any, name: str, place: Place) -> str:
     found = given.get(name)
     if not isinstance(found, str):
-        raise RequestError.at((*place, name), f"{name} is a string")
+        raise _wrong((*place, name), f"{name} is a string")
     return found
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("prometheus_client")
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import json, sys, threading, time
-from structgen.integrations.in_process import InProcessServer
+from structgen.server.in_process import InProcessServer
 from tests.server.tiny import generator
 
 server = InProcessServer(generator(), default_max_tokens=60)
@@ -53,6 +53,7 @@ elif sys.argv[1] == "closed":
 """
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("how", ["never used", "answered", "begun", "in a thread", "closed"])
 def test_a_process_ends_cleanly(how: str) -> None:
     done = subprocess.run(

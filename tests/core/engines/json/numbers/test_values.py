@@ -8,7 +8,7 @@ import pytest
 
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton
 from structgen.core.engines.json.numbers.spec import NumberSpec
-from structgen.core.engines.json.value_graph.number_values import symbols, value_counts, value_texts
+from structgen.core.engines.json.numbers.values import symbols, value_counts, value_texts
 
 ONE = frozenset({Fraction(1)})
 SPECS = {

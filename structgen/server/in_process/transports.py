@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from structgen.integrations.in_process.server import Exchange, InProcessServer
+from structgen.server.in_process.server import Exchange, InProcessServer
 
 BASE_URL = "http://structgen/v1"
 """What clients are told to talk to; no name is looked up."""
