@@ -44,7 +44,7 @@ def test_every_export_is_what_the_type_checker_sees() -> None:
     "first", ["import structgen.core.json_schema.loading", "from structgen import json_schema", ""]
 )
 def test_no_package_hides_a_function_of_its_name(first: str) -> None:
-    program = f"{first}\nimport structgen, structgen.core.json_schema.places, structgen.core.constraints.json\n"
+    program = f"{first}\nimport structgen, structgen.core.json_schema.pointers, structgen.core.constraints.json\n"
     assert output_of(f"{program}print(structgen.json_schema({{}}).schema)") == "{}"
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import structgen
 from structgen import JsonOptions, Vocabulary
+from structgen.core.bounded_cache import BoundedCache
 from structgen.core.constraints import cache as compiled_cache
 from structgen.core.constraints import json as constraints_json
 from structgen.core.constraints.cache import COMPILED, CompiledCache
@@ -22,7 +23,6 @@ from structgen.core.engines.json.value_graph import conjunctions, memory_estimat
 from structgen.core.json_schema.formula import language
 from structgen.core.regex import dfa_cache
 from structgen.core.regex.dfa import from_strings
-from structgen.core.regex.dfa_cache import DfaCache
 from structgen.core.regex.pattern import pattern_dfa
 from tests.process_caches import forget
 
@@ -105,12 +105,12 @@ def test_rows_of_few_vocabularies_are_kept() -> None:
 
 
 def test_constraints_with_equal_parts_are_compiled_once() -> None:
-    before = len(COMPILED._entries)
+    before = len(COMPILED)
     for _ in range(20):
         number = structgen.json_schema({"type": "number", "title": "growth"})
         structgen.tag_dispatch({("<n>", "</n>"): number}).compile(BYTES)
         structgen.json_lines(number).compile(BYTES)
-    assert len(COMPILED._entries) <= before + 3  # the schema, the dispatch, the lines
+    assert len(COMPILED) <= before + 3  # the schema, the dispatch, the lines
     one, other = (structgen.tag_dispatch({("<n>", ""): structgen.regex("a")}, min_uses=n) for n in (0, 1))
     assert one.compile(BYTES) is not other.compile(BYTES)
 
@@ -159,7 +159,7 @@ def test_forks_leave_nothing_behind() -> None:
 
 
 def test_automata_are_kept_by_their_bytes() -> None:
-    cache: DfaCache[Any] = DfaCache(100_000)
+    cache: BoundedCache[Any, Any] = BoundedCache(100_000, dfa_cache.automaton_bytes)
     for number in range(50):
         cache.put(number, from_strings([f"{number:012}"]))
     assert cache.memory_bytes <= 100_000 and len(cache) == 100_000 // (cache.memory_bytes // len(cache))
@@ -169,7 +169,7 @@ def test_automata_are_kept_by_their_bytes() -> None:
     cache.put("more", from_strings(["more text 12"]))
     assert cache.get(oldest) is not None and cache.get(oldest + 1) is None
     assert pattern_dfa("^kept$") is pattern_dfa("^kept$")
-    kept: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
+    kept: BoundedCache[Any, Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     assert 0 < kept.memory_bytes <= dfa_cache.MAX_BYTES
 
 
@@ -190,13 +190,13 @@ def test_all_that_is_kept_of_many_schemas_is_bounded(monkeypatch: pytest.MonkeyP
     """Whatever keeps something stays within its bytes, outgrown rows go at once, and masks are what they were."""
     limit = 100_000
     forget()
-    automata: DfaCache[Any] = pattern_dfa.cache  # type: ignore[attr-defined]
+    automata: BoundedCache[Any, Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     monkeypatch.setattr(bitmask_rows, "_CURRENT", type(bitmask_rows._CURRENT)())
     monkeypatch.setattr(bitmask_rows, "MAX_POOL_BYTES", 10 << 20)
     monkeypatch.setattr(shared, "MAX_BYTES", limit)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN_BYTES", limit)
-    monkeypatch.setattr(numbers, "CACHE_BYTES", limit)
-    monkeypatch.setattr(automata, "_max_bytes", limit)
+    monkeypatch.setattr(numbers.NUMBERS, "max_bytes", limit)
+    monkeypatch.setattr(automata, "max_bytes", limit)
     before = masks(0)
     first = weakref.ref(next(iter(bitmask_rows._CURRENT.values())))
     gc.disable()  # what is outgrown must not wait for it

@@ -19,6 +19,7 @@ from tests.package_sources import PATHS, text
 STAGES: list[set[str]] = [
     {"errors", "options", "progress"},
     {
+        "core.bounded_cache",
         "core.json_text",
         "core.untrusted_json",
         "core.json_prefix",

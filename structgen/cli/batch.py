@@ -26,7 +26,7 @@ from structgen.generation.batch_files.output import OutputFile, encoded
 from structgen.options import JsonOptions
 
 MAX_INPUT = 1 << 30  # bytes of rows on standard input, which are kept: they are read more than once
-TELL_SECONDS = 1.0  # between lines of progress where there is no terminal
+SHOW_SECONDS = 1.0  # between lines of progress where there is no terminal
 Write: TypeAlias = "Callable[[BatchJob, Iterable[PromptRow]], Generator[RowLine, None, None]]"
 
 
@@ -90,7 +90,7 @@ def run(rows: RowFile, job: BatchJob, output: Path | None, write: Write, as_json
         left = (row for row in rows if file is None or row.id not in file.written)
         if tally.left:
             lines = files.enter_context(closing(write(job, left)))
-            told = files.enter_context(_Told(tally))
+            shown = files.enter_context(_Progress(tally))
             for line in lines:
                 if file is None:
                     sys.stdout.buffer.write(encoded(line.text))
@@ -98,7 +98,7 @@ def run(rows: RowFile, job: BatchJob, output: Path | None, write: Write, as_json
                 else:
                     file.add(line.text)
                 tally.add(line)
-                told.tell()
+                shown.update()
     _report(tally, output, as_json)
     return INCOMPLETE if tally.failed else 0
 
@@ -148,18 +148,18 @@ class Tally:
         return f"{self.done / seconds:.1f} rows/s, {self.tokens / seconds:.0f} tokens/s{failed}"
 
 
-class _Told:
+class _Progress:
     """Progress on standard error: a bar on a terminal, else a line now and then."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        tally.started = self._told = time.monotonic()
+        tally.started = self._shown = time.monotonic()
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
         self._bar = Progress(*columns, console=err) if err.is_terminal else None
         done = tally.total - tally.left
         self._task = None if self._bar is None else self._bar.add_task("", total=tally.total, completed=done)
 
-    def __enter__(self) -> _Told:
+    def __enter__(self) -> _Progress:
         if self._bar is not None:
             self._bar.start()
         return self
@@ -168,13 +168,13 @@ class _Told:
         if self._bar is not None:
             self._bar.stop()
 
-    def tell(self) -> None:
+    def update(self) -> None:
         """Another row is done."""
         tally, now = self._tally, time.monotonic()
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=tally.total - tally.left, description=tally.rates())
-        elif now - self._told >= TELL_SECONDS:
-            self._told = now
+        elif now - self._shown >= SHOW_SECONDS:
+            self._shown = now
             err.print(f"{tally.total - tally.left} of {tally.total} rows, {tally.rates()}", markup=False)
 
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from structgen.cli.common import BadInput, exit_codes, print_json
+from structgen.cli.common import BadInput, print_json
 from structgen.cli.consoles import err
 from structgen.cli.consoles import out as plain
-from structgen.cli.options import AsJson
+from structgen.cli.options import AsJson, Commands
 
 if TYPE_CHECKING:
     from structgen.benchmarking.model_server import ModelSetting
     from structgen.benchmarking.schemas import Case
 
-bench = typer.Typer(help="Benchmarks of constraint engines.", no_args_is_help=True, rich_markup_mode=None)
+bench = Commands(help="Benchmarks of constraint engines.", no_args_is_help=True, rich_markup_mode=None)
 
 Data = Annotated[str, typer.Option(help="'hub', the GitHub folder of JSONSchemaBench, or a folder of MaskBench files.")]
 Engines = Annotated[str, typer.Option(help="Comma-separated: structgen, structgen_decoder, llguidance, xgrammar, ...")]
@@ -68,26 +68,25 @@ def jsonschemabench(
     """A model writes an instance of each schema. Each engine constrains it, and python-jsonschema judges."""
     from structgen.benchmarking.schemas import choose_cases, read_cases
 
-    with exit_codes(as_json):
-        setting = _setting(
-            engines,
-            pace,
-            sampling,
-            model=model,
-            dtype=dtype,
-            threads=threads,
-            temperature=temperature,
-            seed=seed,
-            max_new_tokens=max_new_tokens,
-            max_prompt_tokens=max_prompt_tokens,
-            shots=shots,
-        )
-        with _as_bad_input():
-            check_report(report)
-            chosen = [name for name in datasets.split(",") if name]
-            cases = choose_cases(read_cases(data, split), chosen, limit, seed)
-            _run(cases, setting, out, workers, time_limit, memory_limit)
-            write([out], report, as_json=as_json)
+    setting = _setting(
+        engines,
+        pace,
+        sampling,
+        model=model,
+        dtype=dtype,
+        threads=threads,
+        temperature=temperature,
+        seed=seed,
+        max_new_tokens=max_new_tokens,
+        max_prompt_tokens=max_prompt_tokens,
+        shots=shots,
+    )
+    with _as_bad_input():
+        check_report(report)
+        chosen = [name for name in datasets.split(",") if name]
+        cases = choose_cases(read_cases(data, split), chosen, limit, seed)
+        _run(cases, setting, out, workers, time_limit, memory_limit)
+        write([out], report, as_json=as_json)
 
 
 @bench.command()
@@ -107,7 +106,7 @@ def coverage(
     from structgen.benchmarking.coverage import Setting, check_files, choose_files, run_coverage, wrong_lines
     from structgen.benchmarking.table import counts, tables
 
-    with exit_codes(as_json), _as_bad_input():
+    with _as_bad_input():
         paths = choose_files(data, "*.json", limit, seed, None)
         if not paths:
             raise BadInput(f"No .json files in {data}; expected MaskBench files.")
@@ -150,7 +149,7 @@ def reasoning(
     from structgen.benchmarking.reasoning import TASKS, accuracy_rows, local_against_aligned
     from structgen.benchmarking.table import markdown_table
 
-    with exit_codes(as_json), _as_bad_input():
+    with _as_bad_input():
         setting = _setting(
             engines,
             pace,
@@ -190,7 +189,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write the report of finished (or unfinished) runs."""
-    with exit_codes(as_json), _as_bad_input():
+    with _as_bad_input():
         check_report(folder)
         write(records, folder, command, as_json=as_json)
 
@@ -229,7 +228,7 @@ def check_report(folder: Path | None) -> None:
         check_folder(folder)
 
 
-def _setting(engines: str, pace: str, sampling: str, **rest: Any) -> ModelSetting:
+def _setting(engines: str, pace: str, sampling: str, **more: Any) -> ModelSetting:
     """What a run with a model has in common, from the options as they were given."""
     from structgen.benchmarking.model_server import PACES, SAMPLINGS, ModelSetting
 
@@ -237,7 +236,7 @@ def _setting(engines: str, pace: str, sampling: str, **rest: Any) -> ModelSettin
         engines=tuple(check_engines(_names(engines, "engines"))),
         pace=_one_of(pace, list(PACES), "--pace"),
         samplings=tuple(_one_of(name, SAMPLINGS, "--sampling") for name in _names(sampling, "sampling")),
-        **rest,
+        **more,
     )
 
 
@@ -286,7 +285,7 @@ def check_engines(names: list[str]) -> list[str]:
             _one_of(name, list(ENGINES), "--engines")
     missing = [name for name in names if name in PACKAGES and find_spec(PACKAGES[name]) is None]
     if missing:
-        rest = ",".join(name for name in names if name not in missing)
-        without = f"; or leave them out: --engines {rest}" if rest else ""
+        others = ",".join(name for name in names if name not in missing)
+        without = f"; or leave them out: --engines {others}" if others else ""
         raise BadInput(f"Not installed: {', '.join(missing)}. Install: pip install 'structgen-lm[bench]'{without}")
     return names

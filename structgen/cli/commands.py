@@ -16,7 +16,6 @@ from structgen.cli.bench import bench
 from structgen.cli.common import (
     BadInput,
     JsonErrors,
-    exit_codes,
     print_json,
     read_text,
     result_dict,
@@ -30,6 +29,7 @@ from structgen.cli.options import (
     DEFAULT_MODEL_OPTIONS,
     AsJson,
     Backend,
+    Commands,
     ContextLength,
     DecodingOptions,
     Deterministic,
@@ -48,7 +48,6 @@ from structgen.cli.options import (
     Template,
     TopK,
     TopP,
-    takes_options,
 )  # fmt: skip
 from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource
 from structgen.errors import IncompleteOutputError
@@ -56,7 +55,7 @@ from structgen.errors import IncompleteOutputError
 if TYPE_CHECKING:
     from structgen.generation.generator import Generator
 
-app = typer.Typer(
+app = Commands(
     cls=JsonErrors,
     help="Language models that write exactly what a constraint allows.",
     no_args_is_help=True,
@@ -86,7 +85,6 @@ def main(
 
 
 @app.command()
-@takes_options
 def generate(
     prompt: Annotated[str | None, typer.Argument(help="The prompt; or use --prompt-file.")] = None,
     prompt_file: Annotated[str | None, typer.Option(help="File with the prompt (UTF-8); - is standard input.")] = None,
@@ -105,36 +103,34 @@ def generate(
     """
     from structgen.cli.open_objects import advise
 
-    with exit_codes(as_json):
-        if (prompt is None) == (prompt_file is None):
-            raise BadInput("Give either a prompt or --prompt-file.")
-        text = read_text(prompt_file) if prompt_file is not None else str(prompt)
-        constraint = source.checked()
-        options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None}
-        events = load(models).stream(text, constraint, **options)
-        result = None
-        try:
-            for event in events:
-                result = event.result
-                if not as_json:
-                    sys.stdout.write(event.delta)
-                    sys.stdout.flush()
-        except IncompleteOutputError as error:
+    if (prompt is None) == (prompt_file is None):
+        raise BadInput("Give either a prompt or --prompt-file.")
+    text = read_text(prompt_file) if prompt_file is not None else str(prompt)
+    constraint = source.checked()
+    options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None}
+    events = load(models).stream(text, constraint, **options)
+    result = None
+    try:
+        for event in events:
+            result = event.result
             if not as_json:
-                sys.stdout.write("\n")
-                advise(constraint, error.partial, ran_out=True)
-            raise
-        assert result is not None
-        if as_json:
-            print_json(result_dict(result))
-        else:
+                sys.stdout.write(event.delta)
+                sys.stdout.flush()
+    except IncompleteOutputError as error:
+        if not as_json:
             sys.stdout.write("\n")
-            err.print(f"[dim]{summary(result)}[/]", soft_wrap=True)
-            advise(constraint, result.text, ran_out=result.stats.steered_tokens > 0)
+            advise(constraint, error.partial, ran_out=True)
+        raise
+    assert result is not None
+    if as_json:
+        print_json(result_dict(result))
+    else:
+        sys.stdout.write("\n")
+        err.print(f"[dim]{summary(result)}[/]", soft_wrap=True)
+        advise(constraint, result.text, ran_out=result.stats.steered_tokens > 0)
 
 
 @app.command()
-@takes_options
 def check(
     schema_or_grammar: Argument = None,
     source: ConstraintSource = NO_CONSTRAINT,
@@ -143,12 +139,10 @@ def check(
     """Report what of a constraint is enforced. Exit code 1 if something is not, or nothing satisfies it."""
     from structgen.cli.check import run
 
-    with exit_codes(as_json):
-        raise typer.Exit(run(source.required(schema_or_grammar), as_json))
+    raise typer.Exit(run(source.required(schema_or_grammar), as_json))
 
 
 @app.command()
-@takes_options
 def validate(
     schema_or_grammar: Argument = None,
     file: Annotated[str | None, typer.Argument(help="The document; - is standard input.")] = None,
@@ -163,19 +157,15 @@ def validate(
     """
     from structgen.cli.validate import run
 
-    with exit_codes(as_json):
-        if file is None:  # the constraint is an option then
-            schema_or_grammar, file = None, schema_or_grammar
-        if file is None:
-            raise BadInput("Give a document: a file, or - for standard input.")
-        constraint = dataclasses.replace(source, exact=source.judges_json(schema_or_grammar)).required(
-            schema_or_grammar
-        )
-        raise typer.Exit(run(constraint, read_text(file), as_json))
+    if file is None:  # the constraint is an option then
+        schema_or_grammar, file = None, schema_or_grammar
+    if file is None:
+        raise BadInput("Give a document: a file, or - for standard input.")
+    constraint = dataclasses.replace(source, exact=source.judges_json(schema_or_grammar)).required(schema_or_grammar)
+    raise typer.Exit(run(constraint, read_text(file), as_json))
 
 
 @app.command()
-@takes_options
 def batch(
     file: Annotated[str, typer.Argument(help="Prompts: JSON lines or .csv; - is standard input (JSON lines).")],
     source: ConstraintSource = NO_CONSTRAINT,
@@ -203,20 +193,18 @@ def batch(
     from structgen.cli import batch as batches
     from structgen.generation.batch_files.job import BatchJob
 
-    with exit_codes(as_json):
-        json_options = source.json_options()
-        constraint, described = batches.constraint_of(source, json_options)
-        options = decoding.as_arguments()
-        job = BatchJob(
-            **dataclasses.asdict(models), draft=draft or None, constraint=constraint, described=described,
-            options=options, seed=seed, batch_size=batch_size, max_prompt_length=max_prompt_length,
-        )  # fmt: skip
-        rows = batches.input_file(file, json_options)
-        raise typer.Exit(batches.run(rows, job, output, batches.writer(json_options, ray, actors), as_json))
+    json_options = source.json_options()
+    constraint, described = batches.constraint_of(source, json_options)
+    options = decoding.as_arguments()
+    job = BatchJob(
+        **dataclasses.asdict(models), draft=draft or None, constraint=constraint, described=described,
+        options=options, seed=seed, batch_size=batch_size, max_prompt_length=max_prompt_length,
+    )  # fmt: skip
+    rows = batches.input_file(file, json_options)
+    raise typer.Exit(batches.run(rows, job, output, batches.writer(json_options, ray, actors), as_json))
 
 
 @app.command("show-mask")
-@takes_options
 def show_mask(
     schema_or_grammar: Argument = None,
     source: ConstraintSource = NO_CONSTRAINT,
@@ -230,12 +218,10 @@ def show_mask(
     """Show what may come next after a text. Exit code 1 if the text is refused."""
     from structgen.cli.show_mask import run
 
-    with exit_codes(as_json):
-        raise typer.Exit(run(source.required(schema_or_grammar), text, tokenizer, limit, as_json))
+    raise typer.Exit(run(source.required(schema_or_grammar), text, tokenizer, limit, as_json))
 
 
 @app.command()
-@takes_options
 def demo(
     schemas: Annotated[Path | None, typer.Option(help="Folder with the demo's schemas.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Run these examples only.")] = None,
@@ -248,9 +234,8 @@ def demo(
     """Watch a model write JSON for a few schemas. jsonschema judges each. Exit code 1 if one is invalid."""
     from structgen.cli.demo import run
 
-    with exit_codes(as_json):
-        generator = load(models)
-        raise typer.Exit(run(generator, schemas, only or [], temperature, seed, closed, as_json))
+    generator = load(models)
+    raise typer.Exit(run(generator, schemas, only or [], temperature, seed, closed, as_json))
 
 
 @app.command()
@@ -264,12 +249,10 @@ def datastore(
     """Index texts, so that --draft FILE copies from them. Earlier outputs for the same schema are such texts."""
     from structgen.cli.datastore import run
 
-    with exit_codes(as_json):
-        raise typer.Exit(run(files, output, lines, model, as_json))
+    raise typer.Exit(run(files, output, lines, model, as_json))
 
 
 @app.command()
-@takes_options
 def sample(
     prompt: Annotated[str, typer.Argument(help="The prompt.")],
     source: ConstraintSource = NO_CONSTRAINT,
@@ -292,19 +275,17 @@ def sample(
     from structgen.cli import aligned
     from structgen.generation.target import Budget
 
-    with exit_codes(as_json):
-        constraint = source.required(checked=True)
-        code = aligned.run_sample(
-            load(models), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
-            as_json,
-            temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
-            schema_in_prompt=schema_in_prompt, schema_form=schema_form,
-        )  # fmt: skip
-        raise typer.Exit(code)
+    constraint = source.required(checked=True)
+    code = aligned.run_sample(
+        load(models), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
+        as_json,
+        temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
+        schema_in_prompt=schema_in_prompt, schema_form=schema_form,
+    )  # fmt: skip
+    raise typer.Exit(code)
 
 
 @app.command("compare-distributions")
-@takes_options
 def compare_distributions(
     prompt: Annotated[str, typer.Argument(help="The prompt.")],
     source: ConstraintSource = NO_CONSTRAINT,
@@ -325,15 +306,14 @@ def compare_distributions(
     from structgen.cli import aligned
     from structgen.generation.target import Budget
 
-    with exit_codes(as_json):
-        constraint = source.required(checked=True)
-        code = aligned.run_compare(
-            load(models), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
-            as_json,
-            temperature=temperature, max_new_tokens=max_new_tokens,
-            schema_in_prompt=schema_in_prompt, schema_form=schema_form,
-        )  # fmt: skip
-        raise typer.Exit(code)
+    constraint = source.required(checked=True)
+    code = aligned.run_compare(
+        load(models), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
+        as_json,
+        temperature=temperature, max_new_tokens=max_new_tokens,
+        schema_in_prompt=schema_in_prompt, schema_form=schema_form,
+    )  # fmt: skip
+    raise typer.Exit(code)
 
 
 @app.command(context_settings={"auto_envvar_prefix": "STRUCTGEN_SERVE"})
@@ -381,7 +361,7 @@ def serve(
         int | None, typer.Option(min=0, help="Most tokens of thinking where a request says nothing.")
     ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Outputs written at once.")] = 32,
-    max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are told to come later.")] = 256,
+    max_waiting: Annotated[int, typer.Option(min=1, help="Outputs that may wait; more are turned away (429).")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Largest request, in bytes.")] = 4 << 20,
     max_connections: Annotated[
         int | None, typer.Option(min=1, help="Open at once; if not given, what the limit of open files leaves.")
@@ -421,30 +401,27 @@ def serve(
     from structgen.generation.models.built_in import DEFAULT_MODEL
     from structgen.server.settings import ServingSettings
 
-    with exit_codes():
-        serving.check_installed()
-        settings = ServingSettings(
-            model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
-            hosts=serving.hosts_of(host, allowed_host or ()),
-            tool_format=tool_format, default_temperature=default_temperature,
-            generation_settings=serving.generation_settings(generation_config),
-            schema_in_prompt=schema_in_prompt, schema_form=schema_form,  # type: ignore[arg-type]
-            default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
-            max_rows=max_rows, max_waiting=max_waiting, max_body=max_body, max_connections=max_connections,
-            requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
-            silence_seconds=silence_seconds, drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
-            max_mask_seconds=max_mask_seconds,
-        )  # fmt: skip
-        models = ModelOptions(
-            model, backend, device, dtype, deterministic, n_ctx, n_gpu_layers, chat_template, lora_path, lora_scale
-        )
-        start = (
-            serving.replicated(models, draft or None, settings, replicas)
-            if ray
-            else partial(load, models, draft or None)
-        )
-        code = serving.run(start, settings, host, port, root_path=root_path)
-        raise typer.Exit(code)
+    serving.check_installed()
+    settings = ServingSettings(
+        model_names=tuple(name or [model or DEFAULT_MODEL]), api_keys=serving.read_keys(api_keys),
+        hosts=serving.hosts_of(host, allowed_host or ()),
+        tool_format=tool_format, default_temperature=default_temperature,
+        generation_settings=serving.generation_settings(generation_config),
+        schema_in_prompt=schema_in_prompt, schema_form=schema_form,  # type: ignore[arg-type]
+        default_max_tokens=default_max_tokens, max_think_tokens=max_think_tokens,
+        max_rows=max_rows, max_waiting=max_waiting, max_body=max_body, max_connections=max_connections,
+        requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
+        silence_seconds=silence_seconds, drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
+        max_mask_seconds=max_mask_seconds,
+    )  # fmt: skip
+    models = ModelOptions(
+        model, backend, device, dtype, deterministic, n_ctx, n_gpu_layers, chat_template, lora_path, lora_scale
+    )
+    start = (
+        serving.replicated(models, draft or None, settings, replicas) if ray else partial(load, models, draft or None)
+    )
+    code = serving.run(start, settings, host, port, root_path=root_path)
+    raise typer.Exit(code)
 
 
 def load(options: ModelOptions, draft: list[str] | None = None) -> Generator:

@@ -1,7 +1,7 @@
 """Options of a command from a file and from the environment, under those of the command line.
 
 Click has the order (command line, environment, ``default_map``, default) and the types; here the file is read and what
-is wrong in either is told with its key and where it stands.
+is wrong in either is reported with its key and where it stands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Consoles; what a command waits for, told on standard error."""
+"""Consoles; what a command waits for, shown on standard error."""
 
 from __future__ import annotations
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass, make_dataclass
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
 
+from structgen.cli.common import exit_codes
 from structgen.generation.filters.table import FILTERS, Filter
 from structgen.options import DEFAULT_MAX_NEW_TOKENS
 
@@ -28,7 +30,7 @@ Draft = Annotated[
 Deterministic = Annotated[
     bool,
     typer.Option(
-        "--deterministic", help="Equal outputs, whatever is written beside them: a token a call; slower, no drafts."
+        "--deterministic", help="Equal outputs, whatever is written along with them: a token a call; slower, no drafts."
     ),
 ]
 Dtype = Annotated[str | None, typer.Option(help="float32 (default), bfloat16, float16 or auto.")]
@@ -104,9 +106,32 @@ class DecodingOptions(_Filters):
 DEFAULT_MODEL_OPTIONS, DEFAULT_DECODING = ModelOptions(), DecodingOptions()
 
 
-def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+@dataclass(frozen=True)
+class CommonOptions:
+    """Options of every command: one is a field here, and what it does in ``applied``."""
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """While a command runs."""
+        yield
+
+
+class Commands(typer.Typer):
+    """Commands that take dataclasses of options, and those of ``CommonOptions``; their errors become exit codes, and
+    JSON where they have ``--json``."""
+
+    def command(self, *args: Any, **kwargs: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:  # type: ignore[override]
+        """See typer."""
+        register = super().command(*args, **kwargs)
+        return lambda command: register(_with_options(command))
+
+
+def _with_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command with the fields of a dataclass as options in place of each parameter of such a type."""
-    own = inspect.signature(command, eval_str=True).parameters.values()
+    own = [
+        *inspect.signature(command, eval_str=True).parameters.values(),
+        inspect.Parameter(_COMMON, inspect.Parameter.KEYWORD_ONLY, annotation=CommonOptions),
+    ]
     groups: dict[str, type[Any]] = {
         one.name: one.annotation for one in own if isinstance(one.annotation, type) and is_dataclass(one.annotation)
     }
@@ -116,7 +141,8 @@ def takes_options(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         for name, group in groups.items():
             kwargs[name] = group(**{field.name: kwargs.pop(field.name) for field in fields[name]})
-        command(*args, **kwargs)
+        with exit_codes(bool(kwargs.get("as_json"))), kwargs.pop(_COMMON).applied():
+            command(*args, **kwargs)
 
     parameters = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -126,3 +152,6 @@ def takes_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+_COMMON = "common_options"

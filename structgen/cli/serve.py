@@ -174,7 +174,7 @@ def _say(shown: str, event: str, **fields: Any) -> None:
 
 def _leave_at_once(code: int) -> NoReturn:
     """End the process in the midst of the model's work: its thread cannot be stopped, and an interpreter that ends
-    beside it may crash."""
+    along with it may crash."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -76,7 +76,7 @@ class ConstraintSource:
         return given[0] if given else ("", None)
 
     def checked(self, argument: str | None = None) -> Constraint | None:
-        """As ``read``, and compiled once over bytes: what is wrong with it is told before a model is loaded."""
+        """As ``read``, and compiled once over bytes: what is wrong with it is reported before a model is loaded."""
         found = self.read(argument)
         if found is not None:
             found.compile(byte_vocabulary())

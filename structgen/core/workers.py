@@ -10,6 +10,7 @@ import gc
 import multiprocessing
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Watch:
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self._names = tuple(names)
-        self._shared = multiprocessing.get_context("spawn").Array("d", [-1.0, 0.0], lock=False)
+        self._shared = multiprocessing.get_context("spawn").Array("d", [-1.0, 0.0, 0.0], lock=False)
 
     def mark(self, name: str | None) -> None:
         """From now on ``name`` is at work (None: nobody in particular), with the full time limit. About 1 µs."""
@@ -74,6 +75,17 @@ class Watch:
         """Seconds since the last mark."""
         return time.monotonic() - float(self._shared[1])
 
+    @property
+    def processor_s(self) -> float:
+        """Processor time of the process, as it reports it itself: too little while it holds Python's lock for long."""
+        return float(self._shared[2])
+
+    def report(self) -> None:
+        """Report that time, over and over; in a thread of the process."""
+        while True:
+            self._shared[2] = time.process_time()
+            time.sleep(LOOK_S)
+
 
 class Server(Protocol):
     """What a worker's process holds."""
@@ -90,9 +102,10 @@ class Limits:
     """When a process is given up.
 
     Attributes:
-        seconds: between two marks (without marks: for a job), of the clock.
+        seconds: between two marks (without marks: for a job), of the clock. Beside ``processor_seconds`` it is the last
+            resort, for a process that stands still: many times as much, since a busy machine lets it wait.
         memory_bytes: resident memory of the process; None: no limit.
-        processor_seconds: of the process, for a job; None: no limit. Where the system does not tell them, the clock's.
+        processor_seconds: of the process, for a job; None: no limit. Other processes' time is none of it.
     """
 
     seconds: float
@@ -106,6 +119,7 @@ def _serve(connection: Connection, make: Callable[[Any, Watch], Server], setting
     server = make(setting, watch)
     gc.collect()
     gc.freeze()  # a full collection over the vocabulary would cost 30 ms in the middle of a mask
+    threading.Thread(target=watch.report, name="structgen-processor-time", daemon=True).start()
     connection.send(server.greeting)
     while True:
         try:
@@ -137,7 +151,7 @@ class Worker:
     ) -> None:
         self.restarts = 0
         self._closed = self._is_up = False
-        self._before: float | None = None
+        self._before = 0.0
         self._make, self._setting, self._limits, self._names = make, setting, limits, names
         self._start()
 
@@ -177,7 +191,7 @@ class Worker:
             self._start()
         limits = limits or self._limits
         self._watch.mark(None)
-        self._before = processor_seconds(self._process.pid)
+        self._before = self._processor_s()
         try:
             self._connection.send(job)
             while not self._connection.poll(LOOK_S):
@@ -196,16 +210,16 @@ class Worker:
         if self._watch.elapsed_s > limits.seconds:
             raise self._lose("timeout", f"over {limits.seconds:g} s")
         longest = limits.processor_seconds
-        if longest is not None and self._taken_s() > longest:
+        if longest is not None and self._processor_s() - self._before > longest:
             raise self._lose("processor", f"over {longest:g} s of processor time")
         used, most = resident_bytes(self._process.pid), limits.memory_bytes
         if most is not None and used > most:
             raise self._lose("memory", f"{used / 2**30:.1f} GiB resident, the limit is {most / 2**30:.1f}")
 
-    def _taken_s(self) -> float:
-        """Processor time of the job under way."""
-        now, before = processor_seconds(self._process.pid), self._before
-        return self._watch.elapsed_s if now is None or before is None else now - before
+    def _processor_s(self) -> float:
+        """Processor time of the process so far."""
+        told = processor_seconds(self._process.pid)
+        return self._watch.processor_s if told is None else told
 
     def _lose(self, outcome: Loss, message: str) -> LostWorker:
         culprit = self._watch.culprit

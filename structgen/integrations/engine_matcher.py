@@ -18,7 +18,7 @@ class RequestMatcher:
     """One request's matcher.
 
     Engines name the ends of each request: an id that is not among the vocabulary's ends is masked like these, and
-    accepted as the end of sequence; an end of the vocabulary that is not among them is never allowed. Tokens behind the
+    accepted as the end of sequence; an end of the vocabulary that is not among them is never allowed. Tokens after the
     end are taken and counted, so that they can be rolled back, and change nothing.
 
     Args:
@@ -27,7 +27,7 @@ class RequestMatcher:
             parts of the text, are passed over. None: the vocabulary's.
     """
 
-    __slots__ = ("_added", "_behind", "_end", "_ends", "_removed", "_seen", "matcher")
+    __slots__ = ("_added", "_after_end", "_end", "_ends", "_removed", "_seen", "matcher")
 
     def __init__(self, grammar: Grammar, ends: Iterable[int] | None = None) -> None:
         vocabulary = grammar.vocabulary
@@ -37,7 +37,7 @@ class RequestMatcher:
         self._added, self._removed = self._ends - own, own - self._ends
         self._end = vocabulary.eos_token_ids[0]
         self._seen: tuple[Any, Bitmask | None] = (None, None)  # the last tensor, and its array
-        self._behind = 0
+        self._after_end = 0
         self.matcher: Matcher = grammar.matcher()
 
     def fresh(self) -> RequestMatcher:
@@ -78,7 +78,7 @@ class RequestMatcher:
     def accept(self, token: int) -> bool:
         """Advance by a token; False, and nothing changes, where it is not allowed or lies outside the vocabulary."""
         if self.matcher.is_terminated():
-            self._behind += 1
+            self._after_end += 1
             return True
         if token in self._added:
             token = self._end
@@ -110,15 +110,15 @@ class RequestMatcher:
         Raises:
             MatcherStateError: fewer were accepted.
         """
-        behind = min(count, self._behind)
-        if count > behind:
-            self.matcher.rollback(count - behind)
-        self._behind -= behind
+        after = min(count, self._after_end)
+        if count > after:
+            self.matcher.rollback(count - after)
+        self._after_end -= after
 
     def reset(self) -> None:
         """Back to the start of the text."""
         self.matcher.reset()
-        self._behind = 0
+        self._after_end = 0
 
 
 def fill_rows(places: Sequence[tuple[int, RequestMatcher]], bitmask: Any) -> None:

@@ -50,7 +50,7 @@ def engine_vocabulary(tokenizer: Any, size: int, eos_token_ids: Iterable[int] = 
         eos_token_ids: ids that end a sequence, besides the tokenizer's own.
 
     Raises:
-        TokenizerError: the bytes of its tokens cannot be told (Mistral's own tokenizers, say).
+        TokenizerError: the bytes of its tokens are not known (Mistral's own tokenizers, say).
     """
     own = getattr(tokenizer, "eos_token_id", None)
     ends = sorted({i for i in (*eos_token_ids, *([] if own is None else [own])) if 0 <= i < size})
@@ -80,7 +80,7 @@ def ending_at(vocabulary: Vocabulary, token_ids: frozenset[int]) -> Vocabulary:
     """The vocabulary in which these tokens of text are ends of sequence, and spell nothing; a few are kept.
 
     An engine stops where a stop token is drawn, so in the output it is no text. Compiling for a vocabulary that does
-    not have it tells beforehand whether everything can still be written.
+    not have it shows beforehand whether everything can still be written.
     """
     return Vocabulary(
         vocabulary.tokens,

@@ -1,1 +1,1 @@
-"""An OpenAI-compatible server, and the model thread behind it. Importing this package loads no web framework."""
+"""An OpenAI-compatible server, and the model thread that serves it. Importing this package loads no web framework."""

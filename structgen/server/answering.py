@@ -1,4 +1,4 @@
-"""One answer on its way: what it waits for, and what of it is told how, before anything of it is there and after."""
+"""One answer on its way: what it waits for, how it is encoded, and how an error in it is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Answering:
         is_long: whether it has much text.
         waits_for: what keeps the first event of its stream.
         writer: what writes it; None: the request is still being read or compiled.
-        has_headers: whether those were sent before it was known what they could have told.
+        has_headers: whether those were sent before it was known what they could have said.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Answering:
         self.has_headers = False
 
     def encoded(self, chunk: dict[str, Any]) -> bytes:
-        """An event of the stream. The first tells of warnings for which there was no header any more."""
+        """An event of the stream. The first reports warnings for which there was no header any more."""
         if self.has_headers:
             self.has_headers = False
             if self.record.warnings:

@@ -38,7 +38,6 @@ from structgen.server.memory import give_back_regularly
 from structgen.server.metrics import ServerMetrics
 from structgen.server.openai_types import CheckRequest, RequestPart
 from structgen.server.pages import page_routes
-from structgen.server.places import WaitingPlace, WaitingPlaces
 from structgen.server.reading import READ_AT_ONCE, read_json, read_request
 from structgen.server.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.server.sequences import SequenceEnd, SequenceEvent, SequenceRequest, ServedModel
@@ -46,17 +45,18 @@ from structgen.server.settings import ServingSettings
 from structgen.server.sse import ClientGone, EventStream, Receive, begun, wait_until_gone
 from structgen.server.token_endpoints import TOKEN_ENDPOINTS
 from structgen.server.tracing import RequestTrace
+from structgen.server.waiting_slots import WaitingSlot, WaitingSlots
 
 # The process is the server's own, so it may set this for all of it; CPython has no such setting for one thread.
 SWITCH_SECONDS = 5e-4
 """After which a thread gives Python's lock to one that waits for it. A step of the model waits for it several times: by
-Python's own 5 milliseconds it takes twice as long beside a thread that reads what a stranger sends."""
+Python's own 5 milliseconds it takes twice as long while a thread runs that reads what a stranger sends."""
 _T = TypeVar("_T")
 _Asked = TypeVar("_Asked", bound=RequestPart)
 
 
 class ApiServer:
-    """A model behind HTTP.
+    """A model over HTTP.
 
     Attributes:
         is_warm: whether a first token was written; until then requests wait.
@@ -86,8 +86,8 @@ class ApiServer:
         self.is_warm = False
         self.failure: BaseException | None = None
         self._drafts = model.drafts
-        self._bodies = self._bodies_told = 0
-        self._places = WaitingPlaces(lambda who: self.engine.room_for(who), self._no_room)
+        self._bodies = self._bodies_logged = 0
+        self._slots = WaitingSlots(lambda who: self.engine.room_for(who), self._no_room)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -101,7 +101,7 @@ class ApiServer:
         }
         asked = [Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items()]
         plain = {"/check": self._report} | {
-            path: partial(self._tokens, kind, tell) for path, (kind, tell) in TOKEN_ENDPOINTS.items()
+            path: partial(self._tokens, kind, describe) for path, (kind, describe) in TOKEN_ENDPOINTS.items()
         }
         others = [Route(path, self._plain(path, answer), methods=["POST"]) for path, answer in plain.items()]
         routes = [*page_routes(), *others, *posts, *asked]
@@ -127,13 +127,16 @@ class ApiServer:
         warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
         interval = sys.getswitchinterval()
         sys.setswitchinterval(min(interval, SWITCH_SECONDS))
-        beside = [asyncio.ensure_future(self._warm_up()), asyncio.ensure_future(give_back_regularly(self._has_read))]
+        background = [
+            asyncio.ensure_future(self._warm_up()),
+            asyncio.ensure_future(give_back_regularly(self._has_read)),
+        ]
         try:
             yield
         finally:
-            for task in beside:
+            for task in background:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(*background, return_exceptions=True)
             await asyncio.to_thread(self._close)
             sys.setswitchinterval(interval)
 
@@ -155,7 +158,7 @@ class ApiServer:
 
     def _has_read(self) -> bool:
         """Whether a body came since this was asked last."""
-        before, self._bodies_told = self._bodies_told, self._bodies
+        before, self._bodies_logged = self._bodies_logged, self._bodies
         return before != self._bodies
 
     def _close(self) -> None:
@@ -178,8 +181,8 @@ class ApiServer:
     async def _answer(self, surface: Surface, request: Request, record: RequestRecord) -> Any:
         arrived = time.monotonic()
         caller, body = await self._received(request)
-        with self._places.held(caller.share) as place:
-            reading = _while_held(self._read_body(surface.request, body, caller), place)
+        with self._slots.held(caller.share) as slot:
+            reading = _while_held(self._read_body(surface.request, body, caller), slot)
             asked = await _while_there(reading, request.receive)
         answering = Answering(surface, record, asked, caller, arrived, is_long=len(body) > READ_AT_ONCE)
         if not asked.stream:
@@ -204,10 +207,10 @@ class ApiServer:
         )
 
     async def _received(self, request: Request) -> tuple[Caller, bytes]:
-        """Who asks, and the body. A request whose body is still coming takes no place of those that wait."""
+        """Who asks, and the body. A request whose body is still coming takes no slot of those that wait."""
         address = address_of(request)
         caller = Caller(self.admission.check(request.headers, address), address)
-        self._places.check(caller.share)
+        self._slots.check(caller.share)
         self._bodies += 1
         return caller, await self.admission.body(request.headers, request.receive)
 
@@ -217,10 +220,10 @@ class ApiServer:
     async def _begun(self, answering: Answering) -> tuple[InferenceRequest, AnswerWriter, RequestStream]:
         """What a request asks for, what answers it, and the outputs, which are being written."""
         share = answering.caller.share
-        with self._places.held(share) as place:
-            work, writer, rows = await _while_held(self._prepared(answering), place)
-        rows = [replace(row, key=share, arrived=answering.arrived) for row in rows]
-        return work, writer, self.engine.submit(rows, share)
+        with self._slots.held(share) as slot:
+            work, writer, sequences = await _while_held(self._prepared(answering), slot)
+        sequences = [replace(sequence, key=share, arrived=answering.arrived) for sequence in sequences]
+        return work, writer, self.engine.submit(sequences, share)
 
     async def _prepared(self, answering: Answering) -> tuple[InferenceRequest, AnswerWriter, list[SequenceRequest]]:
         """What a request asks for, what answers it, and the outputs that are to be written."""
@@ -245,10 +248,10 @@ class ApiServer:
         return work, writer, work.sequences(grammar, self.engine.budget, caller.key)
 
     async def _read_body(self, kind: type[_Asked], body: bytes, caller: Caller) -> _Asked:
-        """The request in a body; a large one is read beside the loop. Errors as ``read_json``, ``read_request``."""
+        """The request in a body; a large one is read off the loop. Errors as ``read_json``, ``read_request``."""
         if len(body) <= READ_AT_ONCE:
             return read_request(kind, read_json(body))
-        return await self.engine.beside(lambda: read_request(kind, read_json(body)), caller.share, is_long=True)
+        return await self.engine.off_loop(lambda: read_request(kind, read_json(body)), caller.share, is_long=True)
 
     def _whole(
         self, events: Sequence[SequenceEvent], work: InferenceRequest, writer: AnswerWriter, record: RequestRecord
@@ -309,9 +312,9 @@ class ApiServer:
         if isinstance(error, ClientGone):
             record.left()
             return Response(status_code=CLIENT_CLOSED)
-        told = record.refused(error)
+        reported = record.refused(error)
         record.close()
-        return _told(told, record.id)
+        return _error_response(reported, record.id)
 
     # --- what is asked about the server ---
     async def _models(self, request: Request) -> Response:
@@ -338,44 +341,44 @@ class ApiServer:
         async def endpoint(request: Request) -> Response:
             record = RequestRecord(new_id(f"{path[1:]}-"), path, self.metrics)
             try:
-                told = await answer(request, record)
+                fields = await answer(request, record)
             except Exception as error:
                 return self._failed(error, record)
             record.close()
-            return JSONResponse(told, headers={"x-request-id": record.id})
+            return JSONResponse(fields, headers={"x-request-id": record.id})
 
         return endpoint
 
     async def _tokens(
-        self, kind: type[Any], tell: Callable[..., dict[str, Any]], request: Request, record: RequestRecord
+        self, kind: type[Any], describe: Callable[..., dict[str, Any]], request: Request, record: RequestRecord
     ) -> dict[str, Any]:
         """The tokens of a prompt, or their text."""
         caller, body = await self._received(request)
         asked, engine = await self._read_body(kind, body, caller), self.engine
         self._check_model(asked.model)
-        with self._places.held(caller.share) as place:
+        with self._slots.held(caller.share) as slot:
             reading = engine.read(
-                lambda tokenizer: tell(asked, tokenizer, engine.vocabulary, self.settings, engine.context_length),
+                lambda tokenizer: describe(asked, tokenizer, engine.vocabulary, self.settings, engine.context_length),
                 caller.share,
                 is_long=len(body) > READ_AT_ONCE,
             )
-            told: dict[str, Any] = await _while_there(_while_held(reading, place), request.receive)
-        return told
+            fields: dict[str, Any] = await _while_there(_while_held(reading, slot), request.receive)
+        return fields
 
     async def _report(self, request: Request, record: RequestRecord) -> dict[str, Any]:
         """What of a constraint is enforced: for the page."""
         arrived = time.monotonic()
         caller, body = await self._received(request)
-        beside = partial(self.engine.beside, who=caller.share, is_long=True)  # no prompt waits for what a page asks
+        off_loop = partial(self.engine.off_loop, who=caller.share, is_long=True)  # no prompt waits for what a page asks
         asked = await self._read_body(CheckRequest, body, caller)
-        constraint = await beside(lambda: structured_constraint(asked.structured_outputs, self.settings))
+        constraint = await off_loop(lambda: structured_constraint(asked.structured_outputs, self.settings))
         assert constraint is not None
         started = time.perf_counter()
-        with self._places.held(caller.share) as place:
+        with self._slots.held(caller.share) as slot:
             compiling = _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
-            grammar = await _while_held(compiling, place)
+            grammar = await _while_held(compiling, slot)
         milliseconds = 1e3 * (time.perf_counter() - started)
-        entries = await beside(lambda: _entries(grammar))
+        entries = await off_loop(lambda: _entries(grammar))
         keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
         counts = Counter(entry["status"] for entry in keywords)
         total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))
@@ -393,7 +396,9 @@ class ApiServer:
         return JSONResponse({"status": state}, 200 if ready else 503)
 
     async def _metrics(self, _: Request) -> Response:
-        self.metrics.outputs(self.engine.running, self.engine.waiting)  # the last step may not have told of its end yet
+        self.metrics.outputs(
+            self.engine.running, self.engine.waiting
+        )  # the last step may not have reported its end yet
         return Response(self.metrics.text(), media_type=self.metrics.content_type)
 
 
@@ -403,7 +408,7 @@ def address_of(request: Request) -> str:
 
 
 def _entries(grammar: Any) -> Sequence[Any]:
-    """What of each keyword is enforced, which takes a while to tell of a large schema."""
+    """What of each keyword is enforced, which takes a while to find for a large schema."""
     report = getattr(grammar, "report", None)
     return report.entries if report else ()
 
@@ -426,21 +431,21 @@ async def _while_there(work: Any, receive: Receive) -> Any:
         await asyncio.gather(gone, working, return_exceptions=True)
 
 
-async def _while_held(work: Coroutine[Any, Any, _T], place: WaitingPlace) -> _T:
-    """The result of a coroutine, given up when its place is another's.
+async def _while_held(work: Coroutine[Any, Any, _T], slot: WaitingSlot) -> _T:
+    """The result of a coroutine, given up when its slot is another's.
 
     Raises:
         RequestError: it is.
     """
     working = asyncio.ensure_future(work)
-    either: set[asyncio.Future[Any]] = {working, place.turned_away}
+    either: set[asyncio.Future[Any]] = {working, slot.turned_away}
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            place.turned_away.result()
+            slot.turned_away.result()
         return working.result()
     finally:
-        place.turned_away.cancel()
+        slot.turned_away.cancel()
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
 
@@ -451,7 +456,7 @@ def _no_model(name: str, names: Sequence[str]) -> RequestError:
     )
 
 
-def _told(error: RequestError, request_id: str | None = None) -> Response:
+def _error_response(error: RequestError, request_id: str | None = None) -> Response:
     headers = error.headers() if request_id is None else {**error.headers(), "x-request-id": request_id}
     return JSONResponse(error.body(), error.status, headers=headers)
 
@@ -459,11 +464,11 @@ def _told(error: RequestError, request_id: str | None = None) -> Response:
 async def _http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code)
-    told = RequestError(f"{error.detail}.", status=error.status_code, code=code)
-    response = _told(told)
+    wrong = RequestError(f"{error.detail}.", status=error.status_code, code=code)
+    response = _error_response(wrong)
     response.headers.update(error.headers or {})
     return response
 
 
 async def _request_error(_: Request, error: Exception) -> Response:
-    return _told(as_request_error(error))
+    return _error_response(as_request_error(error))

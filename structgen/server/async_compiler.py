@@ -1,4 +1,4 @@
-"""Compiling constraints beside the event loop and the model thread: once for all who wait for the same.
+"""Compiling constraints off the event loop and the model thread: once for all who wait for the same.
 
 What is kept is answered at once. What nobody waits for any more is given up, whether it waits or was begun.
 """
@@ -31,7 +31,7 @@ class Compiling(Protocol):
     each: int
     """Of them, those of one caller."""
     stages: Sequence[float | None]
-    """Processor time that a constraint has before it waits behind those that have had less; None: all that it may take.
+    """Processor time that a constraint has before it waits after those that have had less; None: all that it may take.
     """
 
     def known(self, constraint: Constraint) -> Grammar | None:
@@ -95,7 +95,7 @@ class AsyncCompiler:
         compiling: compiles one.
         placed: what a model has in place of the compiled form of a constraint.
         waiting: constraints that may wait for their turn, at each stage.
-        progress: told of what takes over a second.
+        progress: hears of what takes over a second.
         shares: seconds that callers have used; None: of these threads alone.
     """
 

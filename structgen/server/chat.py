@@ -22,14 +22,14 @@ from structgen.server.errors import RequestError, as_request_error
 from structgen.server.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
 from structgen.server.inference_request import (
     InferenceRequest,
-    TokenTeller,
+    TokenStream,
     call_id,
+    choice_fields,
     choices_of,
     end_of,
     sequence_of,
     thinking_tokens,
-    told_choice,
-    told_trace,
+    trace_fields,
     usage_of,
 )
 from structgen.server.openai_types import (
@@ -123,8 +123,8 @@ def reply_work(
     role = request.structgen.schema_in_prompt or settings.schema_in_prompt
     notes: list[tuple[str, PromptPlace]] = []
     if constraint is not None and role != "none":
-        told = _told(constraint.constraint, request.structgen.schema_form or settings.schema_form, settings)
-        notes += [(told, role)] if told else []
+        note = _instruction(constraint.constraint, request.structgen.schema_form or settings.schema_form, settings)
+        notes += [(note, role)] if note else []
     takes_tools = template_takes(tokenizer, "tools")
     if calls is not None and calls.calls.tools and not takes_tools:
         notes.append((calls.instruction() or "", "system"))
@@ -154,8 +154,8 @@ def reply_work(
     )
 
 
-def _told(constraint: Constraint, form: FormOption, settings: ServingSettings) -> str | None:
-    """What the model is told of a constraint."""
+def _instruction(constraint: Constraint, form: FormOption, settings: ServingSettings) -> str | None:
+    """What the prompt says of a constraint."""
     return instruction_of(constraint, settings.model_defaults.schema_form if form == "auto" else form)
 
 
@@ -227,7 +227,7 @@ def _max_tokens(request: ChatRequest) -> int | None:
 
 
 def _effort(effort: str | None, tokenizer: Any) -> dict[str, Any]:
-    """What the template is told of ``reasoning_effort``."""
+    """What the template takes of ``reasoning_effort``."""
     if effort is None:
         return {}
     if template_takes(tokenizer, "reasoning_effort"):
@@ -322,7 +322,7 @@ class ChatWriter:
         self._work, self._vocabulary = work, vocabulary
         self._head = {"id": id, "created": created, "model": model, "system_fingerprint": None}
         self._readers = [OutputReader(work.form) for _ in range(work.choices)]
-        self._tellers = [TokenTeller(vocabulary) for _ in range(work.choices)]
+        self._tokens = [TokenStream(vocabulary) for _ in range(work.choices)]
         self._ids: dict[tuple[int, int], str] = {}
         self._ends: dict[int, SequenceEnd] = {}
         self._thinking = 0
@@ -332,7 +332,7 @@ class ChatWriter:
         choices = []
         for index, event in enumerate(events):
             parts = self._read_whole(index, event)
-            self._tellers[index].add(event.tokens)
+            self._tokens[index].add(event.tokens)
             message = self._message(index, parts)
             choices.append(
                 {
@@ -351,10 +351,10 @@ class ChatWriter:
 
     def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """What is new of an output."""
-        reader, teller = self._readers[index], self._tellers[index]
-        teller.add(event.tokens)
+        reader = self._readers[index]
+        self._tokens[index].add(event.tokens)
         if self._work.sequence.traced and event.tokens:
-            tokens = [told_trace(self._vocabulary, choice) for choice in event.tokens]
+            tokens = [trace_fields(self._vocabulary, choice) for choice in event.tokens]
             yield {**self._chunk(index, {}), "structgen": {"tokens": tokens}}
         deltas = list(reader.read(event.text, is_whole=event.is_last))
         for number, delta in enumerate(deltas):
@@ -417,8 +417,8 @@ class ChatWriter:
         top = self._work.logprobs
         if top is None:
             return None
-        told = self._tellers[index].told(text)
-        return {"content": [told_choice(self._vocabulary, choice, top) for choice in told], "refusal": None}
+        choices = self._tokens[index].with_text(text)
+        return {"content": [choice_fields(self._vocabulary, choice, top) for choice in choices], "refusal": None}
 
     def _usage(self) -> dict[str, Any]:
         return usage_of(self._work, [self._ends[index] for index in sorted(self._ends)], self._thinking)

@@ -3,7 +3,7 @@
 A grammar that compiles in a trial within its limits of processor time and memory is sent here, and kept by content
 (`core.constraints.cache`). One that does not is refused, and refused at once the next time. What comes of load, or
 of a process that was lost, says nothing of the constraint and is not remembered. A trial has little time at first: what
-takes longer begins anew behind those that do not.
+takes longer begins anew after those that do not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ KEPT_REFUSALS = 256
 FIRST_SECONDS = 0.1
 """Processor time of a trial before others have their turn. Most constraints take a tenth of it."""
 STALLED = 6
-"""A trial that takes so many times its limit by the clock is given up, whatever holds it up."""
+"""A trial that takes so many times its limit by the clock is given up: the last resort, for a process that stands
+still. That says nothing of the constraint: it is answered with 503, never with 400, and is not remembered."""
 EXAMPLES: tuple[Callable[[], Constraint], ...] = (
     lambda: tag_dispatch({"<a>": {"properties": {"a": {"pattern": "a"}, "b": {"type": "number"}}}}),
     lambda: choice(["a"]),
@@ -106,7 +107,7 @@ class CompileService:
         Raises:
             TooComplexError: it is larger than ``limits`` allow, or took more processor time or memory.
             StructgenError: what compiling it raises.
-            RequestError: it could not be told (503): the process was lost or stood still; or nobody wants it.
+            RequestError: that is not known (503): the process was lost or stood still; or nobody wants it.
         """
         known = self.known(constraint)
         if known is not None:

@@ -12,7 +12,7 @@ from structgen.server.errors import RequestError
 from structgen.server.formats import grammar_constraint, structured_constraint
 from structgen.server.inference_request import (
     InferenceRequest,
-    TokenTeller,
+    TokenStream,
     choices_of,
     end_of,
     sequence_of,
@@ -98,16 +98,16 @@ class CompletionWriter:
     def __init__(self, work: InferenceRequest, vocabulary: Vocabulary, *, id: str, created: int, model: str) -> None:
         self._work, self._vocabulary = work, vocabulary
         self._head = {"id": id, "object": "text_completion", "created": created, "model": model}
-        self._tellers = [TokenTeller(vocabulary) for _ in range(len(work.prompts) * work.choices)]
-        self._told = [""] * len(self._tellers)
-        self._offsets = [0] * len(self._tellers)
+        self._tokens = [TokenStream(vocabulary) for _ in range(len(work.prompts) * work.choices)]
+        self._streamed = [""] * len(self._tokens)
+        self._offsets = [0] * len(self._tokens)
         self._ends: dict[int, SequenceEnd] = {}
 
     def completion(self, events: Sequence[SequenceEvent]) -> dict[str, Any]:
         """The whole answer, from the last event of each output."""
         choices = []
         for index, event in enumerate(events):
-            self._tellers[index].add(event.tokens)
+            self._tokens[index].add(event.tokens)
             choices.append(self._choice(index, event.text, self._logprobs(index, event.text), event))
         return {**self._head, "choices": choices, "usage": self._usage()}
 
@@ -117,9 +117,9 @@ class CompletionWriter:
 
     def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """What is new of an output."""
-        self._tellers[index].add(event.tokens)
-        delta = event.text[len(self._told[index]) :]
-        self._told[index] = event.text
+        self._tokens[index].add(event.tokens)
+        delta = event.text[len(self._streamed[index]) :]
+        self._streamed[index] = event.text
         if delta or event.is_last:
             chunk = {**self._head, "choices": [self._choice(index, delta, self._logprobs(index, event.text), event)]}
             yield {**chunk, "usage": None} if self._work.include_usage else chunk
@@ -140,16 +140,16 @@ class CompletionWriter:
         top = self._work.logprobs
         if top is None:
             return None
-        told = self._tellers[index].told(text)
-        texts = [self._text(choice.token_id) for choice in told]
+        choices = self._tokens[index].with_text(text)
+        texts = [self._text(choice.token_id) for choice in choices]
         offsets = []
         for token in texts:
             offsets.append(self._offsets[index])
             self._offsets[index] += len(token)
         return {
             "tokens": texts,
-            "token_logprobs": [choice.logprob for choice in told],
-            "top_logprobs": [self._top(choice, top) for choice in told] if top else None,
+            "token_logprobs": [choice.logprob for choice in choices],
+            "top_logprobs": [self._top(choice, top) for choice in choices] if top else None,
             "text_offset": offsets,
         }
 

@@ -31,7 +31,7 @@ LINGER_SECONDS, LINGER_BYTES = 1.0, 1 << 20
 """How long, and how much, is read of a client that was refused, so that it reads the answer and no reset."""
 MOST_CONNECTIONS = 4096
 RESERVED_FILES = 32
-"""Files that the rest of the server may open."""
+"""Files that other parts of the server may open."""
 
 
 def server_config(app: Any, settings: ServingSettings, **options: Any) -> uvicorn.Config:

@@ -49,7 +49,7 @@ class AsyncWriting(ABC):
 
     @abstractmethod
     async def compile(self, constraint: Constraint) -> Grammar:
-        """The compiled form of a constraint, whose section the rows keep."""
+        """The compiled form of a constraint, whose section the sequences keep."""
 
     @abstractmethod
     def budget(self, prompt_tokens: int, wanted: int) -> int:
@@ -118,11 +118,11 @@ class AsyncWriting(ABC):
         if unknown is not None:
             refuse_name(unknown, _OPTIONS, OTHER_NAMES)
         settings = checked_settings(**options)
-        telling, told = settings.telling or Telling(), None
+        telling, instruction = settings.telling or Telling(), None
         if constraint is not None and settings.telling is not None:
-            told = telling.of(constraint, self.defaults.schema_form)
+            instruction = telling.of(constraint, self.defaults.schema_form)
         most = self.max_prompt_length
-        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, told, telling.place, most))
+        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, telling.place, most))
         budget = self.budget(len(ids), settings.max_new_tokens)  # first: nothing is compiled for what cannot be read
         constraint = after_prompt(constraint, ids, self.vocabulary)
         grammar = None if constraint is None else await self.compile(constraint)

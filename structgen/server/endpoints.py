@@ -68,8 +68,8 @@ def _failure(_: AnswerWriter | None, error: RequestError) -> bytes:
 
 def _response_failure(writer: AnswerWriter | None, error: RequestError) -> bytes:
     if not isinstance(writer, ResponseWriter):  # OpenAI's event for a stream that has no response yet
-        told = {"code": error.code, "message": error.message, "param": error.param, "sequence_number": 0}
-        return _named({"type": "error", **told, **error.body()})  # for its ``error``, OpenAI's client raises
+        fields = {"code": error.code, "message": error.message, "param": error.param, "sequence_number": 0}
+        return _named({"type": "error", **fields, **error.body()})  # for its ``error``, OpenAI's client raises
     return _named(writer.failure(error))
 
 

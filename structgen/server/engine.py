@@ -29,10 +29,10 @@ from structgen.server.async_compiler import AsyncCompiler, Compiling, PlainCompi
 from structgen.server.coroutine_outputs import AsyncWriting
 from structgen.server.errors import RequestError, overloaded
 from structgen.server.fair_pool import FairPool, PooledWork, result_of
-from structgen.server.places import Holdings
 from structgen.server.sequences import LocalModel, SequenceEvent, SequenceRequest, ServedModel
 from structgen.server.settings import ServingSettings
 from structgen.server.tokenizing import InTurn
+from structgen.server.waiting_slots import Holdings
 
 _T = TypeVar("_T")
 LOG = logging.getLogger("structgen.server")
@@ -94,7 +94,7 @@ class RequestStream:
                 arrived, self._pending = self._pending, {}
                 for index, event in arrived.items():
                     if event.error is not None:
-                        raise _told(event.error)
+                        raise _copied(event.error)
                     if event.is_last:
                         self._open.discard(index)
                     yield index, event
@@ -119,12 +119,12 @@ class AsyncEngine(AsyncWriting):
         unbegun: requests of which nothing came yet.
 
     Args:
-        model: a generator, not to be used beside the engine; or a model that is elsewhere.
+        model: a generator, not to be used along with the engine; or a model that is elsewhere.
         settings: limits; None: ``ServingSettings()``.
         compiling: compiles constraints; None: in this process, without limits.
         observe: called in the model thread after each step.
-        progress: told of what takes over a second beside the writing: compiling, preparing drafts (see
-            ``report_progress``); None: what the generator tells, or the log.
+        progress: hears of what takes over a second besides the writing: compiling, preparing drafts (see
+            ``report_progress``); None: what the generator reports to, or the log.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class AsyncEngine(AsyncWriting):
         self._served, self._writer = served, served.writer(limits)
         self._observe = observe
         self.max_prompt_length = self.settings.max_prompt_length
-        shares = Shares()  # one account of each caller for all that is done beside the loop and the model
+        shares = Shares()  # one account of each caller for all that is done off the loop and the model
         self._compiler = AsyncCompiler(
             compiling or PlainCompiling(served.vocabulary),
             served.placed,
@@ -173,7 +173,7 @@ class AsyncEngine(AsyncWriting):
         self._closed = False
         self._process = os.getpid()
         self.is_prepared = False
-        self._rows: dict[Handle, tuple[RequestStream, int]] = {}  # of the model thread: what each output belongs to
+        self._handles: dict[Handle, tuple[RequestStream, int]] = {}  # of the model thread: what each output belongs to
         self._entering = 0
         self._stepped = time.monotonic()
         self._pace = 0.0  # tokens a second, lately
@@ -278,16 +278,16 @@ class AsyncEngine(AsyncWriting):
         self._ask(self._writer.hurry)
 
     async def compile(self, constraint: Constraint, who: str = "", until: float | None = None) -> Grammar:
-        """The compiled form of a constraint, whose section the rows keep; see ``AsyncCompiler.compile``."""
+        """The compiled form of a constraint, whose section the sequences keep; see ``AsyncCompiler.compile``."""
         self._check_process()
         return await self._compiler.compile(unbudgeted(constraint), who, until)
 
     async def read(self, tokenize: Callable[[Any], _T], who: str = "", *, is_long: bool = False) -> _T:
-        """What ``tokenize`` makes of the tokenizer, see ``beside``."""
-        return await self.beside(lambda: tokenize(self._in_turn), who, is_long=is_long)
+        """What ``tokenize`` makes of the tokenizer, see ``off_loop``."""
+        return await self.off_loop(lambda: tokenize(self._in_turn), who, is_long=is_long)
 
-    async def beside(self, work: Callable[[], _T], who: str = "", *, is_long: bool = False) -> _T:
-        """What comes of some work, beside the loop, in turn with other callers'; what is long beside what is short.
+    async def off_loop(self, work: Callable[[], _T], who: str = "", *, is_long: bool = False) -> _T:
+        """What comes of some work, off the loop, in turn with other callers'; what is short passes what is long.
 
         Raises:
             RequestError: the engine is closed (503). What the work raises.
@@ -339,7 +339,7 @@ class AsyncEngine(AsyncWriting):
                 status=503, type="server_error", code="model_thread_failed",
             )  # fmt: skip
 
-    # --- beside the loop and the model thread ---
+    # --- off the loop and the model thread ---
     def _count_entering(self, change: int) -> None:
         with self._lock:
             self._entering += change
@@ -403,7 +403,7 @@ class AsyncEngine(AsyncWriting):
             self._is_over = True
         while self._inbox:
             self._inbox.popleft()()
-        self._hand_out([(handle, SequenceEvent("", error=self._gone())) for handle in self._rows])
+        self._hand_out([(handle, SequenceEvent("", error=self._gone())) for handle in self._handles])
         self._writer.close()
 
     def _step(self) -> None:
@@ -428,23 +428,23 @@ class AsyncEngine(AsyncWriting):
                 self._entering -= 1
                 try:
                     if not stream.is_left:
-                        self._rows[self._writer.submit(request, output)] = stream, index
+                        self._handles[self._writer.submit(request, output)] = stream, index
                 except Exception as found:  # of this output: the others are written
                     error = found
             if error is not None:
                 self._bring([(stream, index, SequenceEvent("", error=error))])
 
     def _leave(self, stream: RequestStream) -> None:
-        for handle in [handle for handle, (owner, _) in self._rows.items() if owner is stream]:
+        for handle in [handle for handle, (owner, _) in self._handles.items() if owner is stream]:
             self._writer.cancel(handle)
-            del self._rows[handle]
+            del self._handles[handle]
 
     def _hand_out(self, events: Sequence[tuple[Handle, SequenceEvent]]) -> None:
         """Bring events to the streams of their outputs."""
-        arrived = [(*self._rows[handle], event) for handle, event in events]
+        arrived = [(*self._handles[handle], event) for handle, event in events]
         for handle, event in events:
             if event.is_last:
-                del self._rows[handle]
+                del self._handles[handle]
         self._bring(arrived)
 
     def _bring(self, events: Sequence[tuple[RequestStream, int, SequenceEvent]]) -> None:
@@ -465,7 +465,7 @@ def _put_all(arrived: Sequence[tuple[RequestStream, int, SequenceEvent]]) -> Non
         stream.put(index, event)
 
 
-def _told(error: Exception) -> Exception:
+def _copied(error: Exception) -> Exception:
     """The error as callers see it."""
     if isinstance(error, QueueError):
         return overloaded(str(error), 1.0, "queue_timeout")

@@ -1,4 +1,4 @@
-"""Errors of the server: what a client is told, and whether asking again can help."""
+"""Errors of the server: what a client gets, and whether asking again can help."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ _CODES: list[tuple[type[Exception] | tuple[type[Exception], ...], str]] = [
 
 
 def as_request_error(error: BaseException, place: Place = ()) -> RequestError:
-    """What a client is told of any error; ``place`` is where the constraint stands in the request.
+    """What a client gets of any error; ``place`` is where the constraint stands in the request.
 
-    Of errors that are nobody's fault but the server's nothing is told but that they happened.
+    Of errors that are nobody's fault but the server's nothing is reported but that they happened.
     """
     if isinstance(error, RequestError):
         return error

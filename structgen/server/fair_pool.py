@@ -1,4 +1,4 @@
-"""Threads for work beside the event loop, whose time callers share: whoever asks for much waits for it alone."""
+"""Threads for work off the event loop, whose time callers share: whoever asks for much waits for it alone."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class FairPool:
 
 
 async def result_of(result: Future[T]) -> T:
-    """What comes of a job's ``result``, in a coroutine. Who is cancelled leaves nothing behind that would tell of an
+    """What comes of a job's ``result``, in a coroutine. Who is cancelled leaves nothing that would report an
     error later.
 
     Raises:
@@ -204,11 +204,11 @@ async def result_of(result: Future[T]) -> T:
         else:
             waiter.set_result(result.result())
 
-    def told(_: Future[T]) -> None:
+    def done(_: Future[T]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(settle)
 
-    result.add_done_callback(told)
+    result.add_done_callback(done)
     return await waiter
 
 

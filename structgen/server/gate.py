@@ -16,7 +16,7 @@ from structgen.server.sse import AsgiMessage, Receive, Send
 
 AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 LINGER_SECONDS = 2.0
-"""How long the rest of a body that is not read may take, so that its client reads the answer and no reset."""
+"""How long the remaining bytes of an unread body may take, so that its client reads the answer and no reset."""
 
 
 class Gate:
@@ -25,7 +25,7 @@ class Gate:
     Args:
         app: what answers.
         admission: which hosts are served.
-        most: bytes of the rest of a body that are still taken, and thrown away.
+        most: bytes of the remaining bytes of a body that are still taken, and thrown away.
     """
 
     def __init__(self, app: AsgiApp, admission: Admission, most: int) -> None:

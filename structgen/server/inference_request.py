@@ -1,4 +1,4 @@
-"""What endpoints have in common: from a request to rows, from what comes of them to usage and log-probabilities."""
+"""What endpoints have in common: from a request to sequences, from their events to usage and log-probabilities."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class InferenceRequest:
         prompts: token ids of each prompt.
         choices: outputs for each prompt.
         constraint: what each must be; None: free text.
-        logprobs: how many of the likeliest tokens to tell beside each; None: no log-probabilities at all.
+        logprobs: how many of the likeliest tokens to report with each; None: no log-probabilities at all.
         form: how the outputs are read.
     """
 
@@ -63,7 +63,7 @@ class InferenceRequest:
 
         Args:
             budget: from the prompt's tokens and the tokens wanted to how many an output may have.
-            key: who asks. What was read for one key is not taken over for another, since that can be told by timing.
+            key: who asks. What was read for one key is not taken over for another, since timing would show it.
         """
         one, params = self.sequence, self.sequence.params
         section = section_of(None if self.constraint is None else self.constraint.constraint)
@@ -81,7 +81,7 @@ class InferenceRequest:
         ]
 
     def finish_reason(self, reason: FinishReason, has_calls: bool = False) -> str:
-        """What is told of how an output ended."""
+        """How an output ended, as an answer says it."""
         if reason == "length" and self.asked.structgen.on_budget != "close":
             return "length"
         return "tool_calls" if has_calls else "stop"
@@ -175,36 +175,36 @@ def call_id(calls: ToolCalls | None) -> str:
     return new_id("call_")
 
 
-# --- what is told of tokens ---
+# --- what answers say of tokens ---
 def token_text(vocabulary: Vocabulary, token_id: int) -> bytes:
     """What shows of a token: its bytes, or the name of a special one."""
     data = vocabulary.tokens[token_id]
     return data or vocabulary.names_of(token_id).encode()
 
 
-def told_token(vocabulary: Vocabulary, token_id: int, logprob: float) -> dict[str, Any]:
+def token_fields(vocabulary: Vocabulary, token_id: int, logprob: float) -> dict[str, Any]:
     """A token with its log-probability."""
     data = token_text(vocabulary, token_id)
     return {"token": data.decode("utf-8", "replace"), "logprob": logprob, "bytes": list(data)}
 
 
-def told_choice(vocabulary: Vocabulary, choice: TokenChoice, top: int) -> dict[str, Any]:
+def choice_fields(vocabulary: Vocabulary, choice: TokenChoice, top: int) -> dict[str, Any]:
     """A token of an output, with the likeliest there."""
-    others = [told_token(vocabulary, token, logprob) for token, logprob in choice.top[:top]]
-    return {**told_token(vocabulary, choice.token_id, choice.logprob), "top_logprobs": others}
+    others = [token_fields(vocabulary, token, logprob) for token, logprob in choice.top[:top]]
+    return {**token_fields(vocabulary, choice.token_id, choice.logprob), "top_logprobs": others}
 
 
-def told_trace(vocabulary: Vocabulary, choice: TokenChoice) -> dict[str, Any]:
+def trace_fields(vocabulary: Vocabulary, choice: TokenChoice) -> dict[str, Any]:
     """How a token came about: the only one allowed, drafted and agreed to, or chosen; among how many."""
     kind = "forced" if choice.allowed == 1 else "drafted" if choice.drafted else "chosen"
-    told = told_token(vocabulary, choice.token_id, choice.logprob)
-    return {**told, "kind": kind, "allowed": choice.allowed}
+    fields = token_fields(vocabulary, choice.token_id, choice.logprob)
+    return {**fields, "kind": kind, "allowed": choice.allowed}
 
 
-class TokenTeller:
-    """Tells the tokens of one output along with its text: those that begin in what was told of it.
+class TokenStream:
+    """Streams the tokens of one output along with its text: those that begin in what was streamed of it.
 
-    So tokens of a stop string, which is cut off, are not told.
+    So tokens of a stop string, which is cut off, are not streamed.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -216,8 +216,8 @@ class TokenTeller:
         """Tokens that came."""
         self._waiting += tokens
 
-    def told(self, text: str) -> list[TokenChoice]:
-        """Tokens to be told with a text, all that is known of the output."""
+    def with_text(self, text: str) -> list[TokenChoice]:
+        """Tokens to be streamed with a text, all that is known of the output."""
         length = len(text.encode())
         count = 0
         for choice in self._waiting:
@@ -225,8 +225,8 @@ class TokenTeller:
                 break
             self._offset += len(self._vocabulary.tokens[choice.token_id])
             count += 1
-        told, self._waiting = self._waiting[:count], self._waiting[count:]
-        return told
+        streamed, self._waiting = self._waiting[:count], self._waiting[count:]
+        return streamed
 
 
 # --- usage ---

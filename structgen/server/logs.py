@@ -1,4 +1,4 @@
-"""The server's log: one JSON object a line, whoever writes it; what comes again and again is told once a minute."""
+"""The server's log: one JSON object a line, whoever writes it; what comes again and again is logged once a minute."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ class RareLog:
     """A log in which what happens again and again has one line a minute."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[float, int]] = {}  # when, and how often since
+        self._logged: dict[str, tuple[float, int]] = {}  # when, and how often since
 
     def warn(self, event: str, message: str) -> None:
-        """Tell of an event, with how often it happened since it was told."""
-        at, count = self._told.get(event, (-RARE_SECONDS, 0))
+        """Log an event, with how often it happened since it was logged."""
+        at, count = self._logged.get(event, (-RARE_SECONDS, 0))
         now = time.monotonic()
         if now - at < RARE_SECONDS:
-            self._told[event] = at, count + 1
+            self._logged[event] = at, count + 1
             return
-        self._told[event] = now, 0
+        self._logged[event] = now, 0
         LOG.warning(json.dumps({"event": event, "message": message, "times": count + 1}))
 
 

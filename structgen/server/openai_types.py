@@ -48,7 +48,7 @@ _TOKEN = re.compile("[0-9]{1,9}")
 
 
 def _one_wrong_bias(given: Any) -> Any:
-    """The first entry that is wrong alone, so that no others are told; all entries where none is."""
+    """The first entry that is wrong alone, so that no others are reported; all entries where none is."""
     if isinstance(given, Mapping):
         for token, bias in given.items():
             if not (_TOKEN.fullmatch(token) and type(bias) in (int, float) and -100 <= bias <= 100):
@@ -85,12 +85,12 @@ class StructgenExtension(RequestPart):
     """The extension ``structgen``.
 
     Attributes:
-        on_budget: "close": an output that the budget shaped is told as one that stopped.
-        schema_in_prompt: whether the model is told of the constraint, and in which message.
+        on_budget: "close": an output that the budget shaped is reported as one that stopped.
+        schema_in_prompt: whether the prompt speaks of the constraint, and in which message.
         schema_form: in which form; None: the server's setting.
         max_think_tokens: the most tokens that thinking may have; None: the server's setting.
         on_impossible: "skip": a reply goes on without tools that have no possible arguments, and says so.
-        trace: whether the chunks of a streamed chat tell of each token how it came about.
+        trace: whether the chunks of a streamed chat say of each token how it came about.
     """
 
     on_budget: Literal["length", "close"] = "length"

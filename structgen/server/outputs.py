@@ -51,7 +51,7 @@ class PartDelta:
         index: which part of the output.
         part: the part as far as it goes.
         delta: what is new of its text.
-        is_new: whether nothing was told of it before.
+        is_new: whether nothing was streamed of it before.
         is_done: whether nothing more will be.
     """
 
@@ -81,11 +81,11 @@ class OutputForm:
     def parts(self, text: str, *, is_whole: bool) -> list[OutputPart]:
         """The parts of a text; of one that goes on, as far as they cannot change."""
         found: list[OutputPart] = []
-        thought, rest = self._split_thinking(text, is_whole)
+        thought, remaining = self._split_thinking(text, is_whole)
         if thought is not None:
             found.append(OutputPart("thinking", thought))
-        if rest is not None:
-            found += self._answer(rest, is_whole)
+        if remaining is not None:
+            found += self._answer(remaining, is_whole)
         return found
 
     def _split_thinking(self, text: str, is_whole: bool) -> tuple[str | None, str | None]:
@@ -97,10 +97,10 @@ class OutputForm:
             if not begun.startswith(THINK):
                 return None, text if is_whole or not THINK.startswith(begun) else None
             text = begun[len(THINK) :]
-        thought, end, rest = text.partition(THOUGHT)
+        thought, end, remaining = text.partition(THOUGHT)
         if not end:
             return (thought if is_whole else thought[: len(thought) - held(thought, [THOUGHT])]).strip("\n"), None
-        return thought.strip("\n"), rest.lstrip()
+        return thought.strip("\n"), remaining.lstrip()
 
     def _answer(self, text: str, is_whole: bool) -> list[OutputPart]:
         calls = self.calls
@@ -129,28 +129,28 @@ class OutputForm:
 
 
 class OutputReader:
-    """Tells what is new of one output as its text grows."""
+    """Streams what is new of one output as its text grows."""
 
     def __init__(self, form: OutputForm) -> None:
         self._form = form
-        self._told: list[OutputPart] = []
+        self._streamed: list[OutputPart] = []
 
     @property
     def parts(self) -> list[OutputPart]:
-        """What was told so far."""
-        return self._told
+        """What was streamed so far."""
+        return self._streamed
 
     def read(self, text: str, *, is_whole: bool = False) -> Iterator[PartDelta]:
-        """What is new, in order. After the whole text all of its parts have been told."""
+        """What is new, in order. After the whole text all of its parts have been streamed."""
         parts = self._form.parts(text, is_whole=is_whole)
         for index, part in enumerate(parts):
-            before = self._told[index] if index < len(self._told) else None
+            before = self._streamed[index] if index < len(self._streamed) else None
             old = "" if before is None else before.text
-            if not part.text.startswith(old):  # what was told stays told
+            if not part.text.startswith(old):  # what was streamed stays
                 continue
             is_done = is_whole or index < len(parts) - 1
             if before is None or len(part.text) > len(old):
-                self._told[index:] = [part]
+                self._streamed[index:] = [part]
                 yield PartDelta(index, part, part.text[len(old) :], before is None, is_done)
 
 

@@ -29,7 +29,7 @@ class ChatPrompt:
     Attributes:
         messages: plain messages: ``role`` and ``content``; ``tool_calls`` with arguments as values, ``tool_call_id``.
         tools: definitions of tools for templates that take them.
-        notes: what is told besides, in the user's or the system's message, in this order: (text, message).
+        notes: what is said besides, in the user's or the system's message, in this order: (text, message).
         template_fields: fields that the template is given besides.
     """
 

@@ -1,8 +1,8 @@
 """A model in several replicas of Ray Serve behind one server: ``structgen serve --ray --replicas N``.
 
 The server itself holds no model. It reads requests, compiles constraints, and has outputs written by replicas, which
-tell tokens as they come. What was told is all that the rest depends on: a token's random number is a function of seed
-and place. So if a replica is lost, another goes on where it was, and nobody who reads the stream can tell.
+stream tokens as they come. What was streamed is all that the remaining tokens depend on: a token's random number is a
+function of seed and position. So if a replica is lost, another goes on where it was; readers of the stream see nothing.
 """
 
 from __future__ import annotations
@@ -85,18 +85,18 @@ class _SentGrammar:
 class _Sent:
     """An output that replicas write."""
 
-    row: SequenceRequest
+    request: SequenceRequest
     constraint: Constraint | None
     written: WrittenSoFar = field(default_factory=WrittenSoFar)
     task: asyncio.Task[None] | None = None
 
 
 class ReplicaWriter:
-    """An ``OutputWriter`` whose rows are written by replicas.
+    """An ``OutputWriter`` whose sequences are written by replicas.
 
     Args:
         handle: of the deployment.
-        rows: that all replicas write at once.
+        at_once: that all replicas write at once.
         lost: exceptions that a lost replica shows itself by.
 
     Attributes:
@@ -105,8 +105,8 @@ class ReplicaWriter:
 
     cache_bytes = 0
 
-    def __init__(self, handle: Any, rows: int, lost: tuple[type[BaseException], ...]) -> None:
-        self._handle, self._rows, self._lost = handle, rows, lost
+    def __init__(self, handle: Any, at_once: int, lost: tuple[type[BaseException], ...]) -> None:
+        self._handle, self._at_once, self._lost = handle, at_once, lost
         self._open: set[_Sent] = set()
         self._arrived: queue.SimpleQueue[tuple[_Sent, SequenceEvent]] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
@@ -116,12 +116,12 @@ class ReplicaWriter:
     @property
     def running(self) -> int:
         """Outputs that replicas have room for."""
-        return min(len(self._open), self._rows)
+        return min(len(self._open), self._at_once)
 
     @property
     def waiting(self) -> int:
         """Outputs beyond that."""
-        return max(0, len(self._open) - self._rows)
+        return max(0, len(self._open) - self._at_once)
 
     @property
     def is_idle(self) -> bool:
@@ -131,13 +131,14 @@ class ReplicaWriter:
     def prepare(self) -> None:
         """Replicas prepare themselves."""
 
-    def output(self, row: SequenceRequest) -> _Sent:
+    def output(self, request: SequenceRequest) -> _Sent:
         """What is sent of a request."""
-        grammar: Any = row.grammar
-        params = replace(row.params, seed=seed_or_entropy(row.params.seed))  # so that another replica draws the same
+        grammar: Any = request.grammar
+        # Another replica draws the same.
+        params = replace(request.params, seed=seed_or_entropy(request.params.seed))
         # The clocks of other machines are not this one's.
-        row = replace(row, grammar=None, params=params, arrived=None)
-        return _Sent(row, None if grammar is None else grammar.constraint)
+        request = replace(request, grammar=None, params=params, arrived=None)
+        return _Sent(request, None if grammar is None else grammar.constraint)
 
     def submit(self, _: SequenceRequest, output: _Sent) -> _Sent:
         """Have an output written."""
@@ -167,9 +168,9 @@ class ReplicaWriter:
             while True:
                 found.append(self._arrived.get_nowait())
         except queue.Empty:
-            told = [(sent, event) for sent, event in found if sent in self._open]
-            self._open -= {sent for sent, event in told if event.is_last}
-            return told
+            known = [(sent, event) for sent, event in found if sent in self._open]
+            self._open -= {sent for sent, event in known if event.is_last}
+            return known
 
     def _begin(self, sent: _Sent) -> None:
         sent.task = asyncio.ensure_future(self._write(sent))
@@ -178,11 +179,11 @@ class ReplicaWriter:
         """Have an output written, by one replica after the other if need be."""
         started = time.monotonic()
         for _ in range(MAX_LOSSES):
-            row = replace(sent.row, written=sent.written)
-            if row.seconds is not None:
-                row = replace(row, seconds=max(0.001, row.seconds - (time.monotonic() - started)))
+            request = replace(sent.request, written=sent.written)
+            if request.seconds is not None:
+                request = replace(request, seconds=max(0.001, request.seconds - (time.monotonic() - started)))
             try:
-                async for process, event in self._handle.options(stream=True).write.remote(row, sent.constraint):
+                async for process, event in self._handle.options(stream=True).write.remote(request, sent.constraint):
                     self.processes.add(process)
                     sent.written = sent.written.and_then(event)
                     self._arrived.put((sent, event))
@@ -227,7 +228,7 @@ class ReplicatedModel:
             ray_actor_options={"num_cpus": 1, "num_gpus": gpus},
             health_check_period_s=2,
         )
-        self._ray, self._rows = ray, settings.max_rows * replicas
+        self._ray, self._at_once = ray, settings.max_rows * replicas
         self._handle = ray.serve.run(deployment.bind(load, settings), name=APPLICATION, route_prefix=None)
         described = self._handle.describe.remote().result()
         self.tokenizer, self.vocabulary, self.context_length, self.defaults = described
@@ -236,7 +237,7 @@ class ReplicatedModel:
     def writer(self, limits: SchedulerLimits) -> ReplicaWriter:
         """See ``ServedModel``."""
         lost = (self._ray.exceptions.RayActorError, self._ray.exceptions.ActorUnavailableError)
-        self.replica_writer = ReplicaWriter(self._handle, self._rows, lost)
+        self.replica_writer = ReplicaWriter(self._handle, self._at_once, lost)
         return self.replica_writer
 
     def placed(self, constraint: Constraint, grammar: Grammar) -> Any:

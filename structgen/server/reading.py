@@ -1,4 +1,4 @@
-"""From the bytes of a request to its fields: JSON, types, limits; what is wrong is told with its place."""
+"""From the bytes of a request to its fields: JSON, types, limits; what is wrong is reported with its position."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _worst(error: pydantic.ValidationError, body: Any) -> RequestError:
 
 
 def _shown(value: Any) -> str:
-    """The beginning of a value's JSON; the rest is not written."""
+    """The beginning of a value's JSON; what follows is not written."""
     value = value[:SHOWN] if isinstance(value, str) else value
     text = ""
     for piece in json.JSONEncoder(default=str).iterencode(value):

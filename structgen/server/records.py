@@ -27,7 +27,7 @@ class RequestRecord:
         id: of the answer.
         status: of HTTP.
         details: more fields of its line.
-        warnings: what there is to say about its constraint, which the answer tells.
+        warnings: what there is to say about its constraint, which the answer reports.
         trace: its span; None: it has none.
 
     Args:
@@ -60,8 +60,8 @@ class RequestRecord:
     @property
     def headers(self) -> dict[str, str]:
         """Those of its answer."""
-        told = json.dumps(self.warnings) if self.warnings else ""
-        return {"x-request-id": self.id} | ({"x-structgen-warnings": told[:MAX_HEADER]} if told else {})
+        text = json.dumps(self.warnings) if self.warnings else ""
+        return {"x-request-id": self.id} | ({"x-structgen-warnings": text[:MAX_HEADER]} if text else {})
 
     @contextmanager
     def compiling(self, kind: str, *, kept: bool) -> Iterator[None]:
@@ -103,14 +103,14 @@ class RequestRecord:
             self.trace.ended(ends, reasons)
 
     def refused(self, error: BaseException) -> RequestError:
-        """The error as the client is told it; those that are the server's own go to the log."""
-        told = as_request_error(error)
-        self.status = told.status
-        self.details["error"] = told.code
-        if told.status >= 500 and told.code not in ("draining",):
+        """The error as the client gets it; those that are the server's own go to the log."""
+        reported = as_request_error(error)
+        self.status = reported.status
+        self.details["error"] = reported.code
+        if reported.status >= 500 and reported.code not in ("draining",):
             LOG.error("request %s failed", self.id, exc_info=error)
-        self._metrics.rejected(told.code or told.type)
-        return told
+        self._metrics.rejected(reported.code or reported.type)
+        return reported
 
     def left(self) -> None:
         """The client went away, unless the request was answered."""

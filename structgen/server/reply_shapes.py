@@ -1,4 +1,4 @@
-"""What a reply may be behind its thinking: an answer, or tool calls in its place."""
+"""What a reply may be after its thinking: an answer, or tool calls in its place."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ class ReplyConstraint:
         return text
 
     def instruction(self, form: SchemaForm = "schema") -> str | None:
-        """What to tell the model about the answer."""
+        """What the prompt says of the answer."""
         return instruction_of(self.answer, form)

@@ -14,12 +14,12 @@ from structgen.server.errors import RequestError
 from structgen.server.formats import PlacedConstraint, format_constraint, schema_constraint, structured_constraint
 from structgen.server.inference_request import (
     InferenceRequest,
-    TokenTeller,
+    TokenStream,
     call_id,
+    choice_fields,
     end_of,
     new_id,
     thinking_tokens,
-    told_choice,
 )
 from structgen.server.openai_types import CustomTool, FunctionTool, JsonSchemaFormat
 from structgen.server.outputs import CUSTOM_INPUT, OutputPart, OutputReader
@@ -156,7 +156,7 @@ class ResponseWriter:
         self._work, self._vocabulary = work, vocabulary
         self._head = _head(work, id, created, model)
         self._reader = OutputReader(work.form)
-        self._teller = TokenTeller(vocabulary)
+        self._tokens = TokenStream(vocabulary)
         self._ids: dict[int, tuple[str, str]] = {}  # of the items, and of their calls
         self._logprobs: dict[int, list[dict[str, Any]]] = {}
         self._sent = 0
@@ -177,7 +177,7 @@ class ResponseWriter:
 
     def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """The events for what is new."""
-        self._teller.add(event.tokens)
+        self._tokens.add(event.tokens)
         self._text = event.text
         for delta in self._reader.read(event.text, is_whole=event.is_last):
             if self._open is not None and self._open != delta.index:
@@ -199,8 +199,8 @@ class ResponseWriter:
     def failure(self, error: RequestError) -> dict[str, Any]:
         """The event for an error in a stream."""
         code = {429: "rate_limit_exceeded", 400: "invalid_prompt"}.get(error.status, "server_error")  # those there are
-        told = {"code": code, "message": error.message}
-        return self._event("response.failed", response={**self._head, "status": "failed", "error": told})
+        fields = {"code": code, "message": error.message}
+        return self._event("response.failed", response={**self._head, "status": "failed", "error": fields})
 
     # --- items ---
     def _opened(self, index: int, part: OutputPart) -> Iterator[dict[str, Any]]:
@@ -259,8 +259,8 @@ class ResponseWriter:
     def _new_logprobs(self, index: int) -> list[dict[str, Any]]:
         if self._work.logprobs is None:
             return []
-        told = self._teller.told(self._text)
-        new = [told_choice(self._vocabulary, choice, self._work.logprobs) for choice in told]
+        choices = self._tokens.with_text(self._text)
+        new = [choice_fields(self._vocabulary, choice, self._work.logprobs) for choice in choices]
         self._logprobs.setdefault(index, []).extend(new)
         return new
 
@@ -308,14 +308,14 @@ class ResponseWriter:
 
 
 def _head(work: InferenceRequest, id: str, created: int, model: str) -> dict[str, Any]:
-    """What is told of a response from its beginning on."""
+    """What a response says from its beginning on."""
 
-    def told(value: Any) -> Any:
+    def dumped(value: Any) -> Any:
         return None if value is None else value.model_dump(by_alias=True, exclude_unset=True)
 
     request: Any = work.asked
     choice = request.tool_choice
-    text = told(request.text) or {}
+    text = dumped(request.text) or {}
     return {
         "id": id,
         "object": "response",
@@ -336,8 +336,8 @@ def _head(work: InferenceRequest, id: str, created: int, model: str) -> dict[str
         "store": False,
         "temperature": work.sequence.params.temperature,
         "text": {**text, "format": text.get("format") or {"type": "text"}},
-        "tool_choice": "auto" if choice is None else choice if isinstance(choice, str) else told(choice),
-        "tools": [_told_tool(tool) for tool in request.tools or []],
+        "tool_choice": "auto" if choice is None else choice if isinstance(choice, str) else dumped(choice),
+        "tools": [_tool_fields(tool) for tool in request.tools or []],
         "top_logprobs": request.top_logprobs or 0,
         "top_p": work.sequence.params.top_p,
         "truncation": "disabled",
@@ -346,6 +346,6 @@ def _head(work: InferenceRequest, id: str, created: int, model: str) -> dict[str
     }
 
 
-def _told_tool(tool: FlatFunction | FlatCustom) -> dict[str, Any]:
+def _tool_fields(tool: FlatFunction | FlatCustom) -> dict[str, Any]:
     fields = tool.model_dump(by_alias=True, exclude_unset=True)
     return {"parameters": None, "strict": None, **fields} if isinstance(tool, FlatFunction) else fields

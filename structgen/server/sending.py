@@ -59,7 +59,7 @@ class _Pickler(pickle.Pickler):
         self._vocabulary = vocabulary
 
     def reducer_override(self, value: Any) -> Any:
-        """A vocabulary as the tokens that it names, beside the one that both have; texts without what Lark notes."""
+        """A vocabulary as the tokens that it names, besides the one that both have; texts without what Lark notes."""
         if isinstance(value, str):
             return str, (str(value),)
         if isinstance(value, type | FunctionType | BuiltinFunctionType):

@@ -48,7 +48,7 @@ class TokenChoice:
 @dataclass(frozen=True)
 class WrittenSoFar:
     """What there is of an output that another process goes on with: with its request, which has a seed, all that the
-    rest depends on.
+    remaining tokens depend on.
 
     Attributes:
         token_ids, log_probs, steered: see ``Output.take_up``.
@@ -73,9 +73,9 @@ class SequenceRequest(SequenceTerms):
         grammar: what the output must be, compiled; None: free text.
         params: how tokens are drawn.
         max_new_tokens, stop, section: see ``Output``.
-        top_logprobs: how many of the likeliest tokens to tell beside each.
-        traced: whether to tell of each token how many were allowed, and whether it was drafted.
-        written: what another process had written of it; events go on behind that.
+        top_logprobs: how many of the likeliest tokens to report with each.
+        traced: whether to report of each token how many were allowed, and whether it was drafted.
+        written: what another process had written of it; events go on after that.
     """
 
     prompt_ids: Sequence[int]
@@ -163,8 +163,8 @@ class OutputWriter(Protocol):
     def cache_bytes(self) -> int: ...
 
     def prepare(self) -> None: ...
-    def output(self, row: SequenceRequest) -> Any: ...
-    def submit(self, row: SequenceRequest, output: Any) -> Any: ...
+    def output(self, request: SequenceRequest) -> Any: ...
+    def submit(self, request: SequenceRequest, output: Any) -> Any: ...
     def cancel(self, handle: Any) -> None: ...
     def hurry(self) -> None: ...
     def step(self) -> list[tuple[Any, SequenceEvent]]: ...
@@ -201,7 +201,7 @@ class ServedModel(Protocol):
 
 
 class LocalModel:
-    """The model of a generator, which is not to be used beside it. See ``ServedModel``."""
+    """The model of a generator, which is not to be used along with it. See ``ServedModel``."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
@@ -222,7 +222,7 @@ class LocalModel:
 
 
 class _TooLong:
-    """Grammars whose shortest output did not fit in a budget: that takes a while to tell. Thread-safe."""
+    """Grammars whose shortest output did not fit in a budget: that takes a while to find. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -233,8 +233,8 @@ class _TooLong:
         with self._lock:
             known, message = self._found.get(grammar, (0, ""))
         if budget <= known:
-            told = message.replace(f"{known} of {known} tokens", f"{budget} of {budget} tokens")
-            raise IncompleteOutputError(told, partial="")
+            text = message.replace(f"{known} of {known} tokens", f"{budget} of {budget} tokens")
+            raise IncompleteOutputError(text, partial="")
 
     def note(self, grammar: Grammar | None, budget: int, error: IncompleteOutputError) -> None:
         """It did not fit."""
@@ -247,7 +247,7 @@ class SequenceWriter:
     """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``.
 
     Args:
-        generator: model, vocabulary and drafts; not to be used beside it.
+        generator: model, vocabulary and drafts; not to be used along with it.
         limits: what the scheduler is held to.
     """
 
@@ -286,52 +286,52 @@ class SequenceWriter:
         """What keys and values take."""
         return self._scheduler.reader.bytes
 
-    def output(self, row: SequenceRequest) -> Output:
-        """The output of a request. In any thread: whether the shortest one fits its budget may take a while to tell.
+    def output(self, request: SequenceRequest) -> Output:
+        """The output of a request. In any thread: whether the shortest one fits its budget may take a while to find.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
             GenerationError: what was written before is not of this request.
         """
-        if row.grammar is not None:
-            self._too_long.check(row.grammar, row.max_new_tokens)
-        matcher = None if row.grammar is None else row.grammar.matcher()
+        if request.grammar is not None:
+            self._too_long.check(request.grammar, request.max_new_tokens)
+        matcher = None if request.grammar is None else request.grammar.matcher()
         options: dict[str, Any] = {
-            "max_new_tokens": row.max_new_tokens,
-            "stop": row.stop,
-            "prompt_ids": row.prompt_ids,
-            "section": row.section,
+            "max_new_tokens": request.max_new_tokens,
+            "stop": request.stop,
+            "prompt_ids": request.prompt_ids,
+            "section": request.section,
         }
         try:
             output = (
-                RecordedOutput(self._vocabulary, matcher, row.params, top=row.top_logprobs, **options)
-                if row.top_logprobs or row.traced
-                else Output(self._vocabulary, matcher, row.params, **options)
+                RecordedOutput(self._vocabulary, matcher, request.params, top=request.top_logprobs, **options)
+                if request.top_logprobs or request.traced
+                else Output(self._vocabulary, matcher, request.params, **options)
             )
         except IncompleteOutputError as error:
-            self._too_long.note(row.grammar, row.max_new_tokens, error)
+            self._too_long.note(request.grammar, request.max_new_tokens, error)
             raise
-        if row.written is not None:
-            output.take_up(row.written.token_ids, row.written.log_probs, row.written.steered)
+        if request.written is not None:
+            output.take_up(request.written.token_ids, request.written.log_probs, request.written.steered)
         return output
 
-    def submit(self, row: SequenceRequest, output: Output) -> Handle:
+    def submit(self, request: SequenceRequest, output: Output) -> Handle:
         """Take on an output that ``output`` has made.
 
         Raises:
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
-        terms = row.terms()
+        terms = request.terms()
         if not self._generator.reads_drafts:
             terms["prediction"] = None  # it changes the speed
-        request = Request(
-            self._generator.in_written_tokens(row.prompt_ids, output.remaining, row.salt),
+        scheduled = Request(
+            self._generator.in_written_tokens(request.prompt_ids, output.remaining, request.salt),
             output,
             self._generator.speculator(predicts=terms["prediction"] is not None),
-            streamed=0 if row.written is None else len(row.written.token_ids),
+            streamed=0 if request.written is None else len(request.written.token_ids),
             **terms,
         )
-        handle = self._scheduler.submit(request)
+        handle = self._scheduler.submit(scheduled)
         self._handles[handle] = 0.0
         return handle
 
@@ -352,19 +352,19 @@ class SequenceWriter:
 
     def step(self) -> list[tuple[Handle, SequenceEvent]]:
         """One step of all outputs, and what it brought. An output's error is its own event."""
-        told, now = [], 0.0
+        events, now = [], 0.0
         for event in self._scheduler.step():
             if event.handle in self._handles:
                 now = now or time.monotonic()
                 first = self._handles[event.handle] = self._handles[event.handle] or now
                 if event.is_last:
                     del self._handles[event.handle]
-                told.append((event.handle, _sequence_event(event, first, now)))
-        return told
+                events.append((event.handle, _sequence_event(event, first, now)))
+        return events
 
 
 def _sequence_event(event: Event, first: float, now: float) -> SequenceEvent:
-    """What a scheduler's event tells of an output, whose first came at ``first``; in the thread that steps."""
+    """What a scheduler's event says of an output, whose first came at ``first``; in the thread that steps."""
     handle, output = event.handle, event.handle.output
     if isinstance(output, RecordedOutput):
         tokens = tuple(_recorded(output, range(handle.streamed - len(event.token_ids), handle.streamed)))

@@ -23,16 +23,16 @@ class ServingSettings:
     """Limits and defaults of a server; sizes in bytes, times in seconds.
 
     Attributes:
-        model_names: names that requests may call the model by; the first is told.
+        model_names: names that requests may call the model by; the first is reported.
         api_keys: who may ask; none: everybody who reaches the server.
         hosts: names that requests may ask for (the header Host, without port); none: any. Where the server is for its
             own machine, this keeps out pages whose name was made to lead there.
-        tool_format: how the model writes tool calls, see ``tool_call``; None: told by its chat template.
-        schema_in_prompt: whether the model is told of the constraint, and in which message.
+        tool_format: how the model writes tool calls, see ``tool_call``; None: known from its chat template.
+        schema_in_prompt: whether the prompt speaks of the constraint, and in which message.
         schema_form: in which form, see ``GenerationOptions``.
         default_temperature: of requests that name none; None: the model's own, see ``model_defaults``.
-        model_defaults: what suits the model; in an ``ApiServer``, what the model tells of itself.
-        generation_settings: in place of those that the model tells of (see ``ModelDefaults.with_settings``); {}: none;
+        model_defaults: what suits the model; in an ``ApiServer``, what the model says of itself.
+        generation_settings: in place of those that the model names (see ``ModelDefaults.with_settings``); {}: none;
             None: the model's own.
         max_think_tokens: the most tokens of thinking where a request says nothing; None: any number.
         default_max_tokens: the budget of requests that name none.
@@ -48,7 +48,7 @@ class ServingSettings:
         max_rows: outputs written at once. max_rows_a_key: of them, of one key (without keys: of one
             address); None: all.
         max_cache_bytes: what their keys and values may take; None: any number.
-        max_waiting: outputs that wait for a turn, beyond the rows that are free; more are turned away (429).
+        max_waiting: outputs that wait for a turn, beyond those that can begin; more are turned away (429).
         queue_seconds: longest wait for a turn, what compiles the constraint included (then 429). total_seconds: longest
             time for an output, which is then closed validly. body_seconds: longest time to send a request.
             write_seconds: longest time in which a client reads nothing. silence_seconds: longest time in which a stream
@@ -57,7 +57,7 @@ class ServingSettings:
         max_connections: open at once; None: what the limit of open files leaves. Beyond it, the one that has waited
             longest for its client makes room. head_seconds: longest time to send a request's line and headers.
             idle_seconds: longest time between two requests on a connection.
-        max_mask_seconds: longest time to find what a constraint allows next; a row that takes longer fails (400).
+        max_mask_seconds: longest time to find what a constraint allows next; an output that takes longer fails (400).
         requests_per_minute: of one key (without keys: of one address); None: any number.
 
     Raises:
@@ -104,7 +104,7 @@ class ServingSettings:
         return found if self.default_temperature is None else {**found, "temperature": self.default_temperature}
 
     def of_model(self, defaults: ModelDefaults) -> ServingSettings:
-        """These for a model that tells this of itself."""
+        """These for a model that says this of itself."""
         asked = self.generation_settings
         return replace(self, model_defaults=defaults if asked is None else defaults.with_settings(asked))
 

@@ -35,7 +35,7 @@ async def begun(
     events: AsyncGenerator[bytes, None], seconds: float, receive: Receive
 ) -> tuple[AsyncGenerator[bytes, None], bool]:
     """All events, and whether the first has come within some seconds: then what fails has failed, and the client is
-    still told with a status of its own.
+    still reported with a status of its own.
 
     Raises:
         ClientGone: the client is. Whatever the first event fails with in that time.
@@ -57,15 +57,15 @@ async def begun(
     return _from(first, events), first.done()
 
 
-async def _from(first: asyncio.Future[bytes], rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """An event that is waited for, and those behind it."""
+async def _from(first: asyncio.Future[bytes], following: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """An event that is waited for, and those after it."""
     try:
         yield await first
-        async for event in rest:
+        async for event in following:
             yield event
     finally:
         await _end(first)
-        await rest.aclose()
+        await following.aclose()
 
 
 async def _end(task: asyncio.Future[Any]) -> None:
@@ -85,7 +85,7 @@ class EventStream:
         left: called when it is over, whatever the reason.
         silence_seconds: longest time in which nothing is sent; then a comment is.
         waits_for: what it says, for one that comes now.
-        is_silent: whether the client was told nothing for that time already.
+        is_silent: whether the client was sent nothing for that time already.
     """
 
     def __init__(

@@ -108,21 +108,21 @@ class TrialHost:
     def _tried(self, job: TrialJob, is_wanted: Callable[[], bool]) -> Any:
         """What comes of a job. Errors as ``run``."""
         number, answers = self._begin(job)
-        told, found = False, list[Any]()  # that the host has read of the job, then what came of it
+        ending, found = False, list[Any]()  # that the host has read of the job, then what came of it
         with answers:
             try:
                 while len(found) < 2:
                     while not answers.poll(LOOK_S):
-                        if not told and not is_wanted():
-                            told = True
+                        if not ending and not is_wanted():
+                            ending = True
                             self._say(number)
                     found.append(answers.recv())
             except (EOFError, OSError):
-                lost = LostWorker if told or found else _NeverBegun
-                raise lost("unwanted" if told else "crash", "the process was lost", None) from None
+                lost = LostWorker if ending or found else _NeverBegun
+                raise lost("unwanted" if ending else "crash", "the process was lost", None) from None
         answer = found[1]
         if isinstance(answer, _Lost):
-            raise LostWorker("unwanted" if told else answer.outcome, answer.message, None)
+            raise LostWorker("unwanted" if ending else answer.outcome, answer.message, None)
         return answer
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class TrialHost:
         reduction.send_handle(self._control, answer.fileno(), self._process.pid)
 
     def _say(self, number: int) -> None:
-        """Have a trial ended. A host that is lost has told so by the end of the pipe."""
+        """Have a trial ended. A host that is lost has shown it by the end of the pipe."""
         with self._lock, suppress(OSError):
             if self._control is not None:
                 self._control.send((number, None))
@@ -180,7 +180,7 @@ class TrialHost:
             raise WorkerError("the process for trials could not be loaded; it says why above") from None
 
     def _end(self) -> None:
-        """The end of the pipe tells the host to end its trials and itself."""
+        """The end of the pipe has the host end its trials and itself."""
         if self._control is None:
             return
         self._control.close()
@@ -191,7 +191,7 @@ class TrialHost:
             self._process.join()
 
 
-LAST_SECONDS = 2.0  # in which a host that is told to end its trials does so
+LAST_SECONDS = 2.0  # in which a host that has to end its trials does so
 
 
 class TrialWorkers:
@@ -272,7 +272,7 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is interrupted is the server, which then ends this
     signal.signal(signal.SIGTERM, _stop)
     attempt = make(setting)
-    warnings.filterwarnings("ignore", category=DeprecationWarning)  # of forks beside threads of numpy's, which sleep
+    warnings.filterwarnings("ignore", category=DeprecationWarning)  # of forks with threads of numpy's, which sleep
     gc.collect()
     gc.freeze()  # so that pages stay shared
     control.send("ready")
@@ -334,7 +334,7 @@ def _attempt(attempt: Callable[[Any], Any], job: TrialJob, answer: Connection) -
         if job.niceness:
             os.nice(job.niceness)
         found = attempt(job.data)
-        signal.setitimer(signal.ITIMER_PROF, 0)  # what is begun to be told is told whole
+        signal.setitimer(signal.ITIMER_PROF, 0)  # an answer that is begun is sent whole
         answer.send(found)
         code = 0
     except BaseException:  # whose text may be of a request, and would come to the log

@@ -140,8 +140,8 @@ def test_a_signal_ends_what_prepares_itself_at_once(port: int, number: int) -> N
     httpx2 = pytest.importorskip("httpx2")
     process = preparing(
         port,
-        "from structgen.generation.speculative import drafts\n"
-        "drafts.prepare_for_trees = lambda *_: time.sleep(100)  # weights are copied",
+        "from structgen.generation.speculative import draft_options\n"
+        "draft_options.prepare_for_trees = lambda *_: time.sleep(100)  # weights are copied",
     )
     until = time.monotonic() + 60
     while time.monotonic() < until:

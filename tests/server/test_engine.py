@@ -242,7 +242,7 @@ def test_an_output_that_is_given_up_before_it_was_made_never_enters() -> None:
             if engine.is_idle:
                 break
             await asyncio.sleep(0.01)
-        return waited, engine.is_idle, engine._rows
+        return waited, engine.is_idle, engine._handles
 
     assert run(scenario) == (1, True, {})
 
@@ -480,7 +480,7 @@ def test_nothing_is_left_behind() -> None:
     async def scenario(engine: AsyncEngine) -> Any:
         for number in range(20):
             await asyncio.gather(*(engine.agenerate("p", ENUM, seed=number) for _ in range(4)))
-        return engine._rows, set(engine._writer._handles), engine.is_idle  # type: ignore[attr-defined]
+        return engine._handles, set(engine._writer._handles), engine.is_idle  # type: ignore[attr-defined]
 
     assert run(scenario) == ({}, set(), True)
 
@@ -543,7 +543,7 @@ def test_an_output_that_takes_long_to_begin_holds_up_no_other_caller() -> None:
                 gate.wait(20)
             return make(request)
 
-        engine._writer.output = output  # type: ignore[method-assign, assignment]
+        engine._writer.output = output  # type: ignore[method-assign]
         greedy = [engine.submit([SequenceRequest([1], max_new_tokens=3, key="greedy")], "greedy") for _ in range(8)]
         await asyncio.to_thread(begun.wait, 10)
         other = engine.submit([SequenceRequest([1], max_new_tokens=3)], "other")

@@ -75,9 +75,9 @@ def test_what_is_kept_is_counted_while_it_grows() -> None:
             grammar: Any = service.compile(constraint)
             grammar.matcher().shortest_completion()
         service.compile(constraints[0])
-        assert COMPILED._sizes[keys[0]] > 900_000
+        assert COMPILED._grammars._sizes[keys[0]] > 900_000
         service.compile(structgen.choice(["another"]))
-        assert COMPILED._sizes[keys[1]] > 900_000
+        assert COMPILED._grammars._sizes[keys[1]] > 900_000
     finally:
         service.close()
 
@@ -101,7 +101,7 @@ MAKE = {
 
 if __name__ == "__main__":
     make, count, most = MAKE[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
-    COMPILED._max_bytes = most
+    COMPILED._grammars.max_bytes = most
     service = compiler.CompileService(VOCABULARY)
     for number in range(5):
         service.compile(make(10_000 + number if "small" in sys.argv[1] else number))

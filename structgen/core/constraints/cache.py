@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 from weakref import WeakValueDictionary
+
+from structgen.core.bounded_cache import BoundedCache
 
 LEAST_BYTES = 4_096
 """What an entry counts at least: its key and the objects around its arrays."""
@@ -27,10 +27,7 @@ class CompiledCache:
     """
 
     def __init__(self, max_bytes: int = 64 << 20) -> None:
-        self._max_bytes = max_bytes
-        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
-        self._sizes: dict[Hashable, int] = {}
-        self._sum = 0
+        self._grammars: BoundedCache[Hashable, Any] = BoundedCache(max_bytes, _bytes)
         self._settled = 0
         self._building: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
@@ -75,26 +72,26 @@ class CompiledCache:
     def clear(self) -> None:
         """Forget all grammars."""
         with self._lock:
-            self._entries.clear()
-            self._sizes.clear()
-            self._sum = 0
+            self._grammars.forget()
 
     def peek(self, key: Hashable) -> Any:
         """The grammar under ``key`` if there is one, else None."""
         with self._lock:
-            return self._entries.get(key)
+            return self._grammars.peek(key)
 
     @property
     def bytes(self) -> int:
         """What the grammars took when they were used last."""
-        return self._sum
+        return self._grammars.memory_bytes
+
+    def __len__(self) -> int:
+        return len(self._grammars)
 
     def _use(self, key: Hashable) -> Any:
         """What is under a key, used now; None: nothing is."""
-        grammar = self._entries.get(key)
+        grammar = self._grammars.get(key)
         if grammar is not None:
-            self._entries.move_to_end(key)
-            self._count(key, grammar)
+            self._grammars.recount(1)
         return grammar
 
     def _settle(self, key: Hashable, grammar: Any = None) -> None:
@@ -103,27 +100,15 @@ class CompiledCache:
             del self._building[key]
             if grammar is None:
                 return
-            self._entries[key] = grammar
-            for recent in list(islice(reversed(self._entries), COUNTED)):
-                if recent in self._entries:
-                    self._count(recent, self._entries[recent])
+            self._grammars.put(key, grammar)
+            self._grammars.recount(COUNTED)
             self._settled += 1
             if self._settled % SEARCHED == 0:
-                outdated = [key for key, kept in self._entries.items() if kept.is_outdated]
-                for key in outdated:
-                    self._forget(key)
+                self._grammars.forget(lambda grammar: grammar.is_outdated)
 
-    def _forget(self, key: Hashable) -> None:
-        del self._entries[key]
-        self._sum -= self._sizes.pop(key)
 
-    def _count(self, key: Hashable, grammar: Any) -> None:
-        """Note what a grammar takes, and forget those not used for longest until there is room."""
-        size = max(grammar.memory_bytes, LEAST_BYTES)
-        self._sum += size - self._sizes.get(key, 0)
-        self._sizes[key] = size
-        while self._sum > self._max_bytes and len(self._entries) > 1:
-            self._forget(next(iter(self._entries)))
+def _bytes(grammar: Any) -> int:
+    return max(int(grammar.memory_bytes), LEAST_BYTES)
 
 
 class Same:

@@ -276,7 +276,7 @@ def _cuts(constraints: Sequence[Constraint], data: bytes, *, is_whole: bool) -> 
 
 
 def _pieces(constraint: Constraint, data: bytes, begin: int, *, is_whole: bool) -> Iterator[_Cut]:
-    """Texts of a constraint from a place on, the longest first; before them the one that goes on behind the data."""
+    """Texts of a constraint from a place on, the longest first; before them the one that goes on after the data."""
     ends, is_open = text_ends(constraint.compile(BYTES), data, begin)
     if is_open and not is_whole:
         yield begin, len(data), False

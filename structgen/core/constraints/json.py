@@ -25,7 +25,7 @@ from structgen.core.json_prefix import loads_partial
 from structgen.core.json_schema.loading import load_schema
 from structgen.core.json_schema.lowering import may_be_open, open_objects
 from structgen.core.json_schema.plain import plain_json
-from structgen.core.json_schema.prompt_forms import SchemaForm, told
+from structgen.core.json_schema.prompt_forms import FORMS, SchemaForm
 from structgen.core.json_schema.report import Report
 from structgen.core.json_text import loads_exact
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -135,7 +135,7 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
     def instruction(self, form: SchemaForm = "schema") -> str:
         """Asks for JSON and shows the schema, in this form."""
         shown = self._schema if self._shown is None else self._shown
-        return told(shown, form, self.registry)
+        return FORMS[form](shown, self.registry)
 
 
 @overload

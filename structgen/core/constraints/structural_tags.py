@@ -139,9 +139,9 @@ class StructuralTags:
         return LarkConstraint(f"start: @content{times}\n", dialect="llguidance", grammars=(("content", content),))
 
     def _tag(self, given: Any, place: Place) -> Constraint:
-        return concat(self._mark(given.get("begin"), (*place, "begin")), *self._rest(given, place))
+        return concat(self._mark(given.get("begin"), (*place, "begin")), *self._after_begin(given, place))
 
-    def _rest(self, given: Any, place: Place) -> list[Constraint]:
+    def _after_begin(self, given: Any, place: Place) -> list[Constraint]:
         """What follows the beginning of a tag."""
         ends = given.get("end")
         ends = ends if isinstance(ends, list) else [ends]
@@ -158,7 +158,7 @@ class StructuralTags:
     def _triggered(self, given: Any, place: Place, name: str) -> Constraint:
         triggers = _list_of(given.get("triggers"), str)
         tags = self._tags(given, place, name)
-        marks, rests = [], []
+        marks, contents = [], []
         for number, tag in enumerate(tags):
             where = (*place, name, number)
             begin = _string(tag, "begin", where)
@@ -166,13 +166,13 @@ class StructuralTags:
                 raise _wrong(where, f"no trigger begins {begin!r:.100}")
             first, *others = [piece for piece in self._split.split(begin) if piece]
             marks.append(SpecialToken(first) if first in self._specials else first)
-            rests.append(concat(self._text("".join(others)), *self._rest(tag, where)))
+            contents.append(concat(self._text("".join(others)), *self._after_begin(tag, where)))
         pieces = [next(piece for piece in self._split.split(trigger) if piece) for trigger in triggers if trigger]
         wanted = list(dict.fromkeys(SpecialToken(p) if p in self._specials else p for p in pieces))
         only_one = given.get("at_least_one") is True and given.get("stop_after_first") is True
         at_least, once = given.get("at_least_one") is True, given.get("stop_after_first") is True
         return tag_dispatch(
-            list(zip(marks, rests, strict=True)),
+            list(zip(marks, contents, strict=True)),
             triggers=None if only_one else wanted,
             min_uses=1 if at_least else 0,
             max_uses=1 if once else None,
@@ -263,7 +263,7 @@ _FIELDS: dict[Any, tuple[str, ...]] = {
     "triggered_tags": ("triggers", "tags", "at_least_one", "stop_after_first", "excludes"),
     "tags_with_separator": ("tags", "separator", "at_least_one", "stop_after_first"),
 }
-"""What is read of each type of format; the rest is refused."""
+"""What is read of each type of format; others are refused."""
 
 
 def _wrong(place: Place, message: str, code: str = "invalid_value") -> SpecificationError:

@@ -13,7 +13,7 @@ from structgen.core.engines.text_ends import text_ends
 
 
 class FoundPart(NamedTuple):
-    """A part of a text: the number of its tag, its text, and whether that goes on behind the end of the data."""
+    """A part of a text: the number of its tag, its text, and whether that goes on after the end of the data."""
 
     tag: int
     text: str
@@ -29,7 +29,7 @@ class _Reading:
     found: Any
 
     def then(self, at: int, text: bytes = b"", part: FoundPart | None = None) -> _Reading:
-        """The reading that goes on at a place, behind free text (unless it is empty) and perhaps a part."""
+        """The reading that goes on at a place, after free text (unless it is empty) and perhaps a part."""
         found = (self.found, text.decode(errors="ignore")) if text else self.found
         if part is None:
             return _Reading(at, self.used, found)
@@ -81,7 +81,7 @@ class _Reader:
         self._separator = b"" if rules.separator is None else _data(rules.separator)
 
     def after(self, reading: _Reading) -> Iterator[_Reading]:
-        """What follows a reading, the preferred first: at its end, or behind another part."""
+        """What follows a reading, the preferred first: at its end, or after another part."""
         rules, at, used = self._rules, reading.at, reading.used
         word = self._next_word(at)
         if used >= rules.min_uses:
@@ -104,14 +104,14 @@ class _Reader:
             yield from self._parts(reading, word[0], self._data[at : word[0]], word[1])
 
     def _ends(self, reading: _Reading, word: tuple[int, bytes] | None, has_text: bool) -> Iterator[_Reading]:
-        """The end of the text behind ``reading``, with the word that free text leads up to."""
-        rest = self._data[reading.at :]
+        """The end of the text after ``reading``, with the word that free text leads up to."""
+        remaining = self._data[reading.at :]
         if not has_text:
-            if rest == (self._stop or b"") or self._is_cut(self._stop or b"", reading.at):
+            if remaining == (self._stop or b"") or self._is_cut(self._stop or b"", reading.at):
                 yield reading.then(END)
         elif word is None:
             if self._stop is None or not self._is_whole:
-                yield reading.then(END, rest)
+                yield reading.then(END, remaining)
         elif word[1] == self._stop and word[0] + len(word[1]) == len(self._data):
             yield reading.then(END, self._data[reading.at : word[0]])
 

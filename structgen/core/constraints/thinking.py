@@ -90,28 +90,28 @@ class Thinking(Generic[T]):
 
     def parse(self, text: str) -> T:
         """The value of the answer."""
-        rest = self._rest(text)
-        if self.answer is None or rest is None:
-            return text if rest is None else rest.lstrip()  # type: ignore[return-value]  # without an answer T is str
-        for blanks in range(min(MAX_BLANKS, len(rest) - len(rest.lstrip(" \t\r\n"))), 0, -1):
+        answer = self._after_thinking(text)
+        if self.answer is None or answer is None:
+            return text if answer is None else answer.lstrip()  # type: ignore[return-value]  # without an answer T is str
+        for blanks in range(min(MAX_BLANKS, len(answer) - len(answer.lstrip(" \t\r\n"))), 0, -1):
             matcher = self.answer.compile(BYTES).matcher()  # of several readings, the one with the most blanks
-            if matcher.accept_bytes(rest[blanks:].encode(errors="replace")) and matcher.is_accepting():
-                return self.answer.parse(rest[blanks:])
-        return self.answer.parse(rest)
+            if matcher.accept_bytes(answer[blanks:].encode(errors="replace")) and matcher.is_accepting():
+                return self.answer.parse(answer[blanks:])
+        return self.answer.parse(answer)
 
     def parse_partial(self, text: str) -> Any:
         """The value of the answer as far as it goes; None while the model thinks."""
-        rest = self._rest(text)
-        if rest is None:
+        answer = self._after_thinking(text)
+        if answer is None:
             return None
-        return rest.lstrip() if self.answer is None else self.answer.parse_partial(rest.lstrip(" \t\r\n"))
+        return answer.lstrip() if self.answer is None else self.answer.parse_partial(answer.lstrip(" \t\r\n"))
 
-    def _rest(self, text: str) -> str | None:
+    def _after_thinking(self, text: str) -> str | None:
         """What follows the thinking; None where it is not over."""
         if self.begin == "may" and not text.startswith(THINK):
             return None if THINK.startswith(text) else text
-        _, mark, rest = text.partition(THOUGHT)
-        return rest if mark else None
+        _, mark, answer = text.partition(THOUGHT)
+        return answer if mark else None
 
     def instruction(self, form: SchemaForm = "schema") -> str | None:
         """What to tell the model about the answer."""
@@ -148,8 +148,8 @@ def think(source: Any = None, *, max_think_tokens: int | None = None, json_optio
 
     Args:
         source: what the answer must be: a constraint, or anything ``json_schema`` takes; None: any text.
-        max_think_tokens: the most tokens that the thinking may have; it is closed before there are more, and the rest
-            of ``max_new_tokens`` is the answer's. 0: none. None: as many as ``max_new_tokens`` leaves.
+        max_think_tokens: the most tokens that the thinking may have; it is closed before there are more, and what
+            remains of ``max_new_tokens`` is the answer's. 0: none. None: as many as ``max_new_tokens`` leaves.
         json_options: how JSON may be spelled where ``source`` is what ``json_schema`` takes.
 
     Raises:

@@ -53,7 +53,7 @@ class ToolCalls(Combinable):
         return "tools", self.calls
 
     def parse(self, text: str) -> CallPieces:
-        """Free text and ``ToolCall``s in the order of the text. Text beside calls that is only blanks is left out.
+        """Free text and ``ToolCall``s in the order of the text. Text around calls that is only blanks is left out.
 
         Values are read as the schemas of the tools say, but not checked against them: an output of this constraint
         satisfies them, and outputs written without it can be read, too.

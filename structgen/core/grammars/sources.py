@@ -28,7 +28,11 @@ def load_text(source: str | Path) -> tuple[str, Path | None]:
     try:
         with source.open(encoding="utf-8") as file:
             return file.read(MAX_TEXT + 1), source  # what is longer is refused, and may have no end
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ConstraintError(
+            f"the grammar {str(source)!r} is not UTF-8: {error.reason} at byte {error.start}. Convert: iconv -t UTF-8"
+        ) from error
+    except OSError as error:
         raise ConstraintError(f"cannot read the grammar {str(source)!r}: {error}") from error
 
 

@@ -6,16 +6,17 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.bounded_cache import BoundedCache
 from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.grammars.token_spelling import by_tokens, bytes_inside_tokens, bytes_of
 from structgen.core.regex.charset import EMPTY, MAX_CODE_POINT, CharSet, complement, intersection, normalise
 from structgen.core.regex.dfa import Dfa, Table, empty, from_table
-from structgen.core.regex.dfa_cache import MAX_BYTES, DfaCache
+from structgen.core.regex.dfa_cache import MAX_BYTES, automaton_bytes
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import EmptyLanguageError, GrammarWarning
 
@@ -229,12 +230,11 @@ def _spelled(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
     key = vocabulary.digest, dfa.digest
     found = _KEPT.get(key)
     if found is None:
-        found = _restricted(dfa, vocabulary)
-        _KEPT.put(key, found)
+        found = _KEPT.put(key, _restricted(dfa, vocabulary))
     return dfa if found.digest == dfa.digest else found
 
 
-_KEPT: DfaCache[Dfa] = DfaCache(MAX_BYTES)
+_KEPT: BoundedCache[Any, Dfa] = BoundedCache(MAX_BYTES, automaton_bytes)
 
 
 def _tells_apart(dfa: Dfa, vocabulary: Vocabulary) -> bool:

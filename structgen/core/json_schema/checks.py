@@ -1,4 +1,4 @@
-"""What keyword functions ask of their values; each raises SchemaError with pointer, keyword and what was found."""
+"""Checks of keywords' values. Each raises SchemaError with the pointer, the keyword, and the value that it met."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from structgen.core.json_schema.formula.language import MAX_COUNT
 from structgen.core.json_schema.formula.values import Canonical, canonical, exact_number
-from structgen.core.json_schema.places import Place, pointer
+from structgen.core.json_schema.pointers import Pointer, pointer_text
 from structgen.errors import SchemaError
 
 
@@ -23,16 +23,18 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def refuse(place: Place, expected: str, found: Any, *, within: int = 0, hint: str | None = None) -> NoReturn:
-    """Raise SchemaError at ``place``; the keyword is the token ``within`` levels above its end."""
-    above = place
+def refuse(pointer: Pointer, expected: str, found: Any, *, within: int = 0, hint: str | None = None) -> NoReturn:
+    """Raise SchemaError at ``pointer``; the keyword is the token ``within`` levels above its end."""
+    above = pointer
     for _ in range(within):
         above = above[0]
     keyword = above[1] if len(above) == 2 else None
-    raise SchemaError(f"expected {expected}, found {shown(found)}", pointer=pointer(place), keyword=keyword, hint=hint)
+    raise SchemaError(
+        f"expected {expected}, found {shown(found)}", pointer=pointer_text(pointer), keyword=keyword, hint=hint
+    )
 
 
-def count(value: Any, place: Place) -> int:
+def count(value: Any, pointer: Pointer) -> int:
     """A non-negative integer; integral floats and decimals such as 2.0 count (core, section 4.2.3).
 
     What exceeds all that is counted comes as some number beyond `MAX_COUNT`, however large it is.
@@ -43,9 +45,9 @@ def count(value: Any, place: Place) -> int:
         if value > MAX_COUNT and _is_integral(value):
             return MAX_COUNT + 1
         if value <= MAX_COUNT and value == int(value):
-            return count(int(value), place)
+            return count(int(value), pointer)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        refuse(place, "a non-negative integer", value)
+        refuse(pointer, "a non-negative integer", value)
     return value
 
 
@@ -58,59 +60,59 @@ def _is_integral(value: float | Decimal) -> bool:
     return exponent >= 0 or not any(digits[exponent:])
 
 
-def number(value: Any, place: Place) -> int | Fraction:
+def number(value: Any, pointer: Pointer) -> int | Fraction:
     """A number, exactly."""
     if value.__class__ is int:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
-        refuse(place, "a number", value)
+        refuse(pointer, "a number", value)
     try:
         return exact_number(value)
     except ValueError as error:
-        refuse(place, f"a number that can be held exactly ({error})", value)
+        refuse(pointer, f"a number that can be held exactly ({error})", value)
 
 
-def boolean(value: Any, place: Place) -> bool:
+def boolean(value: Any, pointer: Pointer) -> bool:
     """true or false."""
     if not isinstance(value, bool):
-        refuse(place, "true or false", value)
+        refuse(pointer, "true or false", value)
     return value
 
 
-def string(value: Any, place: Place) -> str:
+def string(value: Any, pointer: Pointer) -> str:
     """A string."""
     if not isinstance(value, str):
-        refuse(place, "a string", value)
+        refuse(pointer, "a string", value)
     return value
 
 
-def strings(value: Any, place: Place) -> list[str]:
+def strings(value: Any, pointer: Pointer) -> list[str]:
     """An array of strings."""
     if not isinstance(value, list):
-        refuse(place, "an array of strings", value)
+        refuse(pointer, "an array of strings", value)
     for index, item in enumerate(value):
         if not isinstance(item, str):
-            refuse((place, index), "a string", item, within=1)
+            refuse((pointer, index), "a string", item, within=1)
     return value
 
 
-def array(value: Any, place: Place, *, nonempty: bool = False) -> list[Any]:
+def array(value: Any, pointer: Pointer, *, nonempty: bool = False) -> list[Any]:
     """An array."""
     if not isinstance(value, list) or (nonempty and not value):
-        refuse(place, "a non-empty array" if nonempty else "an array", value)
+        refuse(pointer, "a non-empty array" if nonempty else "an array", value)
     return value
 
 
-def mapping(value: Any, place: Place) -> dict[str, Any]:
+def mapping(value: Any, pointer: Pointer) -> dict[str, Any]:
     """An object."""
     if not isinstance(value, dict):
-        refuse(place, "an object", value)
+        refuse(pointer, "an object", value)
     return value
 
 
-def json_value(value: Any, place: Place) -> Canonical:
+def json_value(value: Any, pointer: Pointer) -> Canonical:
     """Any JSON value, in canonical form."""
     try:
         return canonical(value)
     except (TypeError, ValueError) as error:
-        refuse(place, f"a JSON value ({error})", value)
+        refuse(pointer, f"a JSON value ({error})", value)

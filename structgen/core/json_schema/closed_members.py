@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from structgen.core.json_schema.formula.language import FALSE, TRUE, Enum, Formula, and_, not_, one, or_, unordered
 from structgen.core.json_schema.keyword import Keyword, Schema
-from structgen.core.json_schema.places import Place
+from structgen.core.json_schema.pointers import Pointer
 from structgen.core.json_schema.unevaluated import (
     SITE_STEPS,
     Site,
@@ -33,53 +33,53 @@ from structgen.core.json_schema.unevaluated import (
 )
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
 
-Found = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
+Declared = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
 WAY_STEPS = 10
-"""What a choice of one branch of each union costs, beside what it says."""
+"""Steps for a choice of one branch of each union, in addition to the size of its formulas."""
 
 
 class Way(NamedTuple):
-    """One branch of each union that always applies: what holds then besides, and the keys that are declared."""
+    """One choice of a branch of each union: the condition that holds then, and the keys that are declared."""
 
     holds: Formula
-    found: Found
+    declared: Declared
 
 
 class Closing:
     """How one schema of a value is closed.
 
     Attributes:
-        rest: what closes it beside its keywords; TRUE: nothing.
+        remaining_members: what closes it, in addition to its keywords; TRUE: nothing.
     """
 
-    def __init__(self, schema: Schema, place: Place, context: Context) -> None:
+    def __init__(self, schema: Schema, pointer: Pointer, context: Context) -> None:
         self._context = context
-        self._place = (place, "unevaluatedProperties")
+        self._pointer = (pointer, "unevaluatedProperties")
         spoken = [word for word in schema if context.has(word)]
         is_reference = len(spoken) == 1 and context.dialect.keywords[spoken[0]].is_reference
         self._passes = spoken[0] if is_reference else None
         self._union: str | None = None
         self._branches: list[Formula] = []
-        self.rest: Formula = TRUE
+        self.remaining_members: Formula = TRUE
         if self._passes is None:
-            self._close(schema, place, context)
+            self._close(schema, pointer, context)
 
-    def _close(self, schema: Schema, place: Place, context: Context) -> None:
-        if not any(_declares(site) for site in sites(schema, place, context)):
+    def _close(self, schema: Schema, pointer: Pointer, context: Context) -> None:
+        if not any(_declares(site) for site in sites(schema, pointer, context)):
             return
-        found, unions = _reading(schema, place, context, True)
-        self._base = or_(*[keys for condition, keys in found if condition is TRUE])
-        own = "unevaluatedProperties" in schema and context.has("unevaluatedProperties")
-        if own or self._base is TRUE:
+        declared, unions = _reading(schema, pointer, context, True)
+        self._base = or_(*[keys for condition, keys in declared if condition is TRUE])
+        is_said = "unevaluatedProperties" in schema and context.has("unevaluatedProperties")
+        if is_said or self._base is TRUE:
             return
         groups = {name: self._relevant(_ways(union, frozenset())) for name, union in unions.items()}
         self._union = next((name for name, ways in groups.items() if name in ("anyOf", "oneOf") and any(ways)), None)
         inner = groups.pop(self._union) if self._union is not None else []
-        others = list(self._combined([list(chain(*ways)) for ways in groups.values() if any(ways)], found))
+        others = list(self._combined([list(chain(*ways)) for ways in groups.values() if any(ways)], declared))
         if self._union is None:
-            self.rest = or_(*[and_(way.holds, self._closed(way.found)) for way in others])
+            self.remaining_members = or_(*[and_(way.holds, self._closed(way.declared)) for way in others])
         else:
             self._branches = [or_(*self._each(branch, others)) for branch in inner]
 
@@ -87,65 +87,65 @@ class Closing:
         """By branch, its ways without the keys that are declared anyway; empty ones if there is no difference."""
         new = not_(self._base)
         cut = [
-            [Way(way.holds, tuple((on, and_(keys, new)) for on, keys in way.found)) for way in branch]
+            [Way(way.holds, tuple((on, and_(keys, new)) for on, keys in way.declared)) for way in branch]
             for branch in ways
         ]
-        if any(keys is not FALSE for branch in cut for way in branch for _, keys in way.found):
+        if any(keys is not FALSE for branch in cut for way in branch for _, keys in way.declared):
             return cut
         return []
 
-    def _combined(self, groups: list[list[Way]], found: Found) -> Iterator[Way]:
+    def _combined(self, groups: list[list[Way]], declared: Declared) -> Iterator[Way]:
         number = 1
         for group in groups:
             number *= len(group)
-            check_clauses(number, self._place, self._context)
+            check_clauses(number, self._pointer, self._context)
         self._context.budget.spend(WAY_STEPS * number)
         for chosen in product(*groups):
-            yield Way(and_(*[way.holds for way in chosen]), (*found, *chain(*[way.found for way in chosen])))
+            yield Way(and_(*[way.holds for way in chosen]), (*declared, *chain(*[way.declared for way in chosen])))
 
     def _each(self, branch: list[Way], others: list[Way]) -> Iterator[Formula]:
         """The ways of a branch, which itself is said by its schema, with those of the other unions."""
         for way, other in product(branch, others):
-            self._context.budget.spend(WAY_STEPS + len(way.found) + len(other.found))
-            yield and_(way.holds, other.holds, self._closed((*other.found, *way.found)))
+            self._context.budget.spend(WAY_STEPS + len(way.declared) + len(other.declared))
+            yield and_(way.holds, other.holds, self._closed((*other.declared, *way.declared)))
 
-    def _closed(self, found: Found) -> Formula:
-        return remaining(found, FALSE, self._place, self._context)
+    def _closed(self, declared: Declared) -> Formula:
+        return remaining(declared, FALSE, self._pointer, self._context)
 
     @property
     def formula(self) -> Formula:
         """All that closes the schema, for the report; TRUE: it is not closed here."""
-        return and_(self.rest, *[branch for branch in self._branches if branch is not FALSE])
+        return and_(self.remaining_members, *[branch for branch in self._branches if branch is not FALSE])
 
     def part(
-        self, function: Callable[..., Formula | list[Formula]], value: Any, schema: Schema, place: Place
+        self, function: Callable[..., Formula | list[Formula]], value: Any, schema: Schema, pointer: Pointer
     ) -> Formula | list[Formula]:
-        """What a keyword means: as its function says, but for one that only refers, and for the union."""
-        keyword, context = place[1], self._context
+        """What a keyword means: its function says so, except for a schema's only reference and for the union."""
+        keyword, context = pointer[1], self._context
         if keyword == self._passes and isinstance(value, str):
-            return context.refer(value, place, dynamic=keyword != "$ref", in_place=False)
+            return context.refer(value, pointer, dynamic=keyword != "$ref", in_place=False)
         if keyword != self._union:
-            return function(value, schema, place, context)
-        children = [context.descend(child, place, i, in_place=True) for i, child in enumerate(value)]
+            return function(value, schema, pointer, context)
+        children = [context.descend(child, pointer, i, in_place=True) for i, child in enumerate(value)]
         closed = or_(*[and_(child, branch) for child, branch in zip(children, self._branches, strict=True)])
         if keyword != "oneOf":
             return closed
         written = [
-            unordered(context.as_written.descend(child, place, i, in_place=True)) for i, child in enumerate(value)
+            unordered(context.as_written.descend(child, pointer, i, in_place=True)) for i, child in enumerate(value)
         ]
         return and_(one(*written), closed)
 
 
 def _reading(
-    schema: Any, place: Place, context: Context, outermost: bool
-) -> tuple[Found, dict[Any, list[tuple[Any, ...]]]]:
-    """What a schema declares without its unions, and these: (schema, place, context, condition) of each branch.
+    schema: Any, pointer: Pointer, context: Context, outermost: bool
+) -> tuple[Declared, dict[Any, list[tuple[Any, ...]]]]:
+    """What a schema declares without its unions, and these: (schema, pointer, context, condition) of each branch.
 
     A union of the schema itself has its keyword as key.
     """
-    found: list[tuple[Formula, Formula]] = []
+    declared: list[tuple[Formula, Formula]] = []
     unions: dict[Any, list[tuple[Any, ...]]] = {}
-    todo = [Site(schema, place, context, TRUE, outermost)] if isinstance(schema, dict) else []
+    todo = [Site(schema, pointer, context, TRUE, outermost)] if isinstance(schema, dict) else []
     seen = set()
     while todo:
         site = todo.pop()
@@ -154,21 +154,21 @@ def _reading(
             continue
         seen.add(key)
         context.budget.spend(SITE_STEPS + breadth(site.condition))
-        found.append((site.condition, or_(evaluated_keys(site), _needed_keys(site))))
+        declared.append((site.condition, or_(evaluated_keys(site), _needed_keys(site))))
         for child, where, around, condition in in_place(site):
             keyword = where[0][1] if len(where[0]) == 2 else None
-            if site.condition is TRUE and _is_union(keyword, site) and where[0][0] == site.place:
+            if site.condition is TRUE and _is_union(keyword, site) and where[0][0] == site.pointer:
                 name = keyword if site.outermost else (id(site.schema), site.context, keyword)
                 unions.setdefault(name, []).append((child, where, around, condition))
             elif isinstance(child, dict):
                 inner = around.within(child, where)
                 todo.append(Site(child, where, inner, and_(site.condition, condition), False))
-    return tuple(found), unions
+    return tuple(declared), unions
 
 
 def _ways(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Way]]:
-    """The ways of each branch of a union; each holds the branch but not, for the branch itself, its own schema."""
-    found = []
+    """The ways of each branch of a union. A way does not repeat what the schema of the branch says."""
+    by_branch = []
     for child, where, around, condition in union:
         context = around.within(child, where) if isinstance(child, dict) else around
         key = (id(child), context)
@@ -179,16 +179,16 @@ def _ways(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Way]]
             number *= len(group)
             check_clauses(number, where, context)
         context.budget.spend(number * (WAY_STEPS + len(declared) + sum(breadth(ways[0].holds) for ways in groups)))
-        found.append(
+        by_branch.append(
             [
                 Way(
                     and_(condition, *[way.holds for way in chosen]),
-                    (*declared, *chain(*[way.found for way in chosen])),
+                    (*declared, *chain(*[way.declared for way in chosen])),
                 )
                 for chosen in product(*groups)
             ]
         )
-    return found
+    return by_branch
 
 
 def _is_union(name: Any, site: Site) -> bool:

@@ -12,7 +12,7 @@ from structgen.core.json_schema.keywords_object import PLAIN
 from structgen.core.json_schema.spelling import ELSEWHERE, MAX_ORDINARY, doubt_words, misspelt, misspelt_format
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.places import Place
+    from structgen.core.json_schema.pointers import Pointer
 
 _MODULES = (keywords_array, keywords_logic, keywords_object, keywords_scalar, unevaluated)  # which fill the table
 
@@ -161,11 +161,11 @@ for _keyword in TABLE:
         _FORMS.setdefault(_keyword.name, []).append(_keyword)
 
 
-def subschemas(schema: Mapping[str, Any], place: Place) -> Iterator[tuple[Any, Place]]:
-    """The schemas directly inside ``schema``, with their places, by the keywords of all drafts.
+def subschemas(schema: Mapping[str, Any], pointer: Pointer) -> Iterator[tuple[Any, Pointer]]:
+    """The schemas directly inside ``schema``, with the pointers to them, by the keywords of all drafts.
 
     Only there can an identifier stand: "$id" inside "enum" or another word is data.
     """
     for name, value in schema.items():
         for keyword in _FORMS.get(name, ()):
-            yield from keyword.children(value, (place, name))
+            yield from keyword.children(value, (pointer, name))

@@ -1,4 +1,4 @@
-"""What each keyword of each subschema lowers to, written down to find out which of them leave no value."""
+"""Records what each keyword of each subschema lowers to, to find which keywords leave no value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from structgen.core.json_schema.formula.language import Formula, and_
-from structgen.core.json_schema.places import Place, pointer
+from structgen.core.json_schema.pointers import Pointer, pointer_text
 from structgen.core.json_schema.report import Trace
 
 CLOSING = "additional_members"
@@ -33,19 +33,19 @@ class Parts(Trace):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: dict[str, Subschema] = {}
+        self.subschemas: dict[str, Subschema] = {}
 
-    def visit(self, schema: dict[str, Any], place: Place, context: Any) -> None:
+    def visit(self, schema: dict[str, Any], pointer: Pointer, context: Any) -> None:
         """See `Trace.visit`."""
-        self.found.setdefault(pointer(place), Subschema(schema))
+        self.subschemas.setdefault(pointer_text(pointer), Subschema(schema))
 
-    def record(self, formula: Formula | list[Formula], place: Place) -> None:
+    def record(self, formula: Formula | list[Formula], pointer: Pointer) -> None:
         """See `Trace.record`."""
-        self._say(place, str(place[1]), and_(*formula) if isinstance(formula, list) else formula)
+        self._say(pointer, str(pointer[1]), and_(*formula) if isinstance(formula, list) else formula)
 
-    def close(self, formula: Formula, place: Place) -> None:
+    def close(self, formula: Formula, pointer: Pointer) -> None:
         """See `Trace.close`."""
-        self._say(place, CLOSING, formula)
+        self._say(pointer, CLOSING, formula)
 
-    def _say(self, place: Place, keyword: str, formula: Formula) -> None:
-        self.found[pointer(place[0])].keywords.setdefault(keyword, formula)
+    def _say(self, pointer: Pointer, keyword: str, formula: Formula) -> None:
+        self.subschemas[pointer_text(pointer[0])].keywords.setdefault(keyword, formula)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from structgen.core.json_schema.formula.language import TRUE, Formula, absent, not_, unordered
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
-    from structgen.core.json_schema.places import Place
+    from structgen.core.json_schema.context import Context
+    from structgen.core.json_schema.pointers import Pointer
     from structgen.core.json_schema.report import Status
 
 Schema: TypeAlias = dict[str, Any]
-Function: TypeAlias = Callable[[Any, Schema, "Place", "Context"], Formula | list[Formula]]
+Function: TypeAlias = Callable[[Any, Schema, "Pointer", "Context"], Formula | list[Formula]]
 F = TypeVar("F", bound=Function)
 Forms = Literal["none", "one", "list", "map", "one or list"]
 
@@ -53,7 +53,7 @@ class Keyword:
     subschemas: Forms = "none"
     needs: str = ""
     is_reference: bool = False
-    applies: Callable[[Any, Schema, Place, Context], Formula] | None = None
+    applies: Callable[[Any, Schema, Pointer, Context], Formula] | None = None
     is_condition: bool = False
     evaluates_keys: Callable[[Any, Schema, Context], Formula] | None = None
     evaluates_items: Callable[[Any, Schema], int | None] | None = None
@@ -86,35 +86,35 @@ class Keyword:
         """Whether it has a subschema for each of some members."""
         return self.subschemas == "map" and self.evaluates_keys is not None
 
-    def children(self, value: Any, place: Place) -> Iterator[tuple[Any, Place]]:
-        """The subschemas in a value of this keyword, with their places."""
+    def children(self, value: Any, pointer: Pointer) -> Iterator[tuple[Any, Pointer]]:
+        """The subschemas in a value of this keyword, with the pointers to them."""
         if isinstance(value, list):
             if "list" in self.subschemas:
                 for index, child in enumerate(value):
-                    yield child, (place, index)
+                    yield child, (pointer, index)
         elif "one" in self.subschemas:
-            yield value, place
+            yield value, pointer
         elif self.subschemas == "map" and isinstance(value, dict):
             for name, child in value.items():
-                yield child, (place, name)
+                yield child, (pointer, name)
 
 
-def always(child: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def always(child: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """The subschema always applies."""
     return TRUE
 
 
-def if_valid(child: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def if_valid(child: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """The subschema applies to values that satisfy it.
 
     It is lowered as what a reference leads to, once: it may hold the very keyword that asks, after a reference.
     """
-    return unordered(context.lower_once(child, place))
+    return unordered(context.lower_once(child, pointer))
 
 
-def if_present(child: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def if_present(child: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """The subschema applies to objects that have the member whose name it stands under."""
-    return not_(absent(place[1]))
+    return not_(absent(pointer[1]))
 
 
 TABLE: list[Keyword] = [

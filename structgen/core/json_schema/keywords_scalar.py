@@ -1,9 +1,9 @@
 """Keywords for any type, numbers and strings: one function per keyword, named as the keyword.
 
-All keyword functions, here and in the sibling modules, have one signature: ``(value, schema, place, context)`` are the
-keyword's value, the schema object it stands in, the place of the value and the context of lowering. They return the
-formula that the keyword means, given the rest of ``schema`` (or a list of formulas: their conjunction), and raise
-SchemaError if the value is malformed.
+All keyword functions, here and in the sibling modules, have one signature, ``(value, schema, pointer, context)``: the
+keyword's value, the schema object that it stands in, the pointer to the value, and the context of lowering. They return
+the formula that the keyword means, given the other keywords of ``schema`` (or a list of formulas: their conjunction),
+and raise SchemaError if the value is malformed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from structgen.core.json_schema.keyword import Keyword, Schema
 from structgen.core.regex.unicode.properties import unicode_version
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
-    from structgen.core.json_schema.places import Place
+    from structgen.core.json_schema.context import Context
+    from structgen.core.json_schema.pointers import Pointer
     from structgen.core.json_schema.report import Status
 
 _TYPES: dict[str, Formula] = {name: Type(bit) for name, bit in TYPE_BITS.items()}
@@ -57,7 +57,7 @@ _OTHER = {bit: Type(ANY & ~bit) for bit in TYPE_BITS.values()}
 def guard(name: str, formula: Formula, schema: Schema) -> Formula:
     """``formula``, or the value is of another type than ``name``. Needed where a keyword lowers to a negated atom.
 
-    Omitted if ``type`` beside it says ``name``: the conjunction is the same and stays one of atoms.
+    Omitted if ``type`` of the same schema says ``name``: the conjunction is the same and stays one of atoms.
     """
     return formula if schema.get("type") == name else or_(_OTHER[TYPE_BITS[name]], formula)
 
@@ -68,29 +68,29 @@ def number_guard(formula: Formula, schema: Schema) -> Formula:
 
 
 @Keyword("type", "validation", since=6)
-def type(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def type(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """A type, or any of several; an integer is a number with zero fraction (1.0 is one)."""
-    known = _TYPES.get(value) if value.__class__ is str else None
-    return known or _types(value, place, _TYPES, _INTEGRAL)
+    formula = _TYPES.get(value) if value.__class__ is str else None
+    return formula or _types(value, pointer, _TYPES, _INTEGRAL)
 
 
 @Keyword("type", "", since=4, until=4)
-def type_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def type_draft4(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """Up to draft 4 an integer is a number that is written without fraction and exponent (1.0 is none)."""
-    known = _TYPES_DRAFT4.get(value) if value.__class__ is str else None
-    return known or _types(value, place, _TYPES_DRAFT4, INT)
+    formula = _TYPES_DRAFT4.get(value) if value.__class__ is str else None
+    return formula or _types(value, pointer, _TYPES_DRAFT4, INT)
 
 
-def _types(value: Any, place: Place, types: dict[str, Formula], integral: Formula) -> Formula:
+def _types(value: Any, pointer: Pointer, types: dict[str, Formula], integral: Formula) -> Formula:
     if isinstance(value, str):
-        return types.get(value) or _refuse_type(place, value)
+        return types.get(value) or _refuse_type(pointer, value)
     if not isinstance(value, (list, tuple)) or not value:
-        checks.refuse(place, "a type or a non-empty array of types", value)
-    names = checks.strings(value, place)
+        checks.refuse(pointer, "a type or a non-empty array of types", value)
+    names = checks.strings(value, pointer)
     mask = 0
     for index, name in enumerate(names):
         if name not in _TYPES:
-            _refuse_type((place, index), name, within=1)
+            _refuse_type((pointer, index), name, within=1)
         mask |= TYPE_BITS.get(name, 0)
     if "integer" in names and not mask & NUMBER:
         return and_(Type(mask | NUMBER), integral)
@@ -102,100 +102,100 @@ def meant_type(name: str) -> str | None:
     return _OTHER_NAMES.get(name.lower()) or next(iter(get_close_matches(name, _TYPES, 1)), None)
 
 
-def _refuse_type(place: Place, name: str, within: int = 0) -> NoReturn:
+def _refuse_type(pointer: Pointer, name: str, within: int = 0) -> NoReturn:
     """Refuse what is no type, with the nearest that is."""
     near = meant_type(name)
-    checks.refuse(place, _TYPE_NAMES, name, within=within, hint=near and f'Did you mean "{near}"?')
+    checks.refuse(pointer, _TYPE_NAMES, name, within=within, hint=near and f'Did you mean "{near}"?')
 
 
 @Keyword("enum", "validation")
-def enum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def enum(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """One of the values."""
     values: list[Canonical] = []
-    for item in value if value.__class__ is list else checks.array(value, place):
-        values.append(item if item.__class__ is str else checks.json_value(item, place))
+    for item in value if value.__class__ is list else checks.array(value, pointer):
+        values.append(item if item.__class__ is str else checks.json_value(item, pointer))
     return Enum(values)
 
 
 @Keyword("const", "validation", since=6)
-def const(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def const(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """The value."""
-    return Enum([checks.json_value(value, place)])
+    return Enum([checks.json_value(value, pointer)])
 
 
 @Keyword("divisibleBy", "", until=3)
 @Keyword("multipleOf", "validation", since=4)
-def multipleOf(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def multipleOf(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """An integer multiple, exactly (0.3 is one of 0.1)."""
-    divisor = checks.number(value, place)
+    divisor = checks.number(value, pointer)
     if divisor <= 0:
-        checks.refuse(place, "a number greater than 0", value)
+        checks.refuse(pointer, "a number greater than 0", value)
     return Mult(divisor)
 
 
 @Keyword("minimum", "validation", since=6)
-def minimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def minimum(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """At least."""
-    return Ge(checks.number(value, place))
+    return Ge(checks.number(value, pointer))
 
 
 @Keyword("exclusiveMinimum", "validation", since=6)
-def exclusiveMinimum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def exclusiveMinimum(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """More than (a number from draft 6 on)."""
-    return Gt(_bound(value, place))
+    return Gt(_bound(value, pointer))
 
 
 @Keyword("maximum", "validation", since=6)
-def maximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def maximum(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """At most: not more than."""
-    return number_guard(not_(Gt(checks.number(value, place))), schema)
+    return number_guard(not_(Gt(checks.number(value, pointer))), schema)
 
 
 @Keyword("exclusiveMaximum", "validation", since=6)
-def exclusiveMaximum(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def exclusiveMaximum(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """Less than: not at least (a number from draft 6 on)."""
-    return number_guard(not_(Ge(_bound(value, place))), schema)
+    return number_guard(not_(Ge(_bound(value, pointer))), schema)
 
 
-def _bound(value: Any, place: Place) -> int | Fraction:
+def _bound(value: Any, pointer: Pointer) -> int | Fraction:
     if isinstance(value, bool):
         hint = 'A boolean here is the form of draft 4; declare it: "$schema": "http://json-schema.org/draft-04/schema#"'
-        checks.refuse(place, "a number", value, hint=hint)
-    return checks.number(value, place)
+        checks.refuse(pointer, "a number", value, hint=hint)
+    return checks.number(value, pointer)
 
 
 @Keyword("minimum", "", until=4)
-def minimum_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
-    """With ``exclusiveMinimum`` beside it, a boolean up to draft 4."""
-    bound = checks.number(value, place)
+def minimum_draft4(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
+    """With ``exclusiveMinimum``, a boolean up to draft 4."""
+    bound = checks.number(value, pointer)
     return Gt(bound) if schema.get("exclusiveMinimum") is True else Ge(bound)
 
 
 @Keyword("maximum", "", until=4)
-def maximum_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
-    """With ``exclusiveMaximum`` beside it, a boolean up to draft 4."""
-    bound = checks.number(value, place)
+def maximum_draft4(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
+    """With ``exclusiveMaximum``, a boolean up to draft 4."""
+    bound = checks.number(value, pointer)
     return number_guard(not_(Ge(bound) if schema.get("exclusiveMaximum") is True else Gt(bound)), schema)
 
 
 @Keyword("exclusiveMinimum", "", until=4)
 @Keyword("exclusiveMaximum", "", until=4)
-def exclusive_draft4(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def exclusive_draft4(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """Draft 4's exclusiveMinimum and exclusiveMaximum modify their partner, which reads them."""
-    checks.boolean(value, place)
+    checks.boolean(value, pointer)
     return TRUE
 
 
 @Keyword("minLength", "validation")
-def minLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def minLength(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """At least so many code points."""
-    return Len(checks.count(value, place))
+    return Len(checks.count(value, pointer))
 
 
 @Keyword("maxLength", "validation")
-def maxLength(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def maxLength(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """At most so many code points."""
-    return guard("string", not_(Len(checks.count(value, place) + 1)), schema)
+    return guard("string", not_(Len(checks.count(value, pointer) + 1)), schema)
 
 
 def unicode_status(expressions: Iterable[Any]) -> tuple[Status, str] | None:
@@ -213,9 +213,9 @@ def _pattern_status(value: Any, schema: Schema, context: Context) -> tuple[Statu
 
 
 @Keyword("pattern", "validation", status=_pattern_status)
-def pattern(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def pattern(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """The expression matches somewhere in the string."""
-    return Pat(value) if context.enforces_pattern(checks.string(value, place)) else TRUE
+    return Pat(value) if context.enforces_pattern(checks.string(value, pointer)) else TRUE
 
 
 def _format_status(value: Any, schema: Schema, context: Context) -> tuple[Status, str] | None:
@@ -232,11 +232,11 @@ def _format_status(value: Any, schema: Schema, context: Context) -> tuple[Status
 
 
 @Keyword("format", "format", status=_format_status)
-def format(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def format(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """An annotation unless the options assert formats and the dialect defines the name."""
-    checks.string(value, place)
+    checks.string(value, pointer)
     if not context.asserts_format(value):
-        context.note_format(value, place)
+        context.note_format(value, pointer)
         return TRUE
     from structgen.core.regex.formats import max_length  # deferred: automata are not needed to read a schema
 

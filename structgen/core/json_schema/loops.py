@@ -1,10 +1,10 @@
 """References that come back to themselves without descending into the value.
 
 ``{"anyOf": [{"$ref": "#"}, {"type": "null"}]}`` asks of a value whether it satisfies the same schema. Such schemas have
-several readings; the least one counts: nothing is valid unless it must be. Whether a value is valid under each of n
-schemas that refer to each other are n truth values, and each is a monotone function of all. So the least reading is
-what rounds of putting in what is known give, beginning with "nothing is valid". n rounds are enough, and fewer are if
-each uses what it has found itself; no way through the references is followed.
+several meanings; the least one counts: nothing is valid unless it must be. Whether a value is valid under each of n
+schemas that refer to each other are n truth values, and each is a monotone function of all. So rounds give the
+least meaning: the first takes nothing for valid, and each puts in what the one before gave. n rounds are enough, and
+fewer are if a round uses its own results. No path through the references is followed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from structgen.core.json_schema.formula.language import (
     or_,
     unordered,
 )
-from structgen.core.json_schema.places import Place, pointer
+from structgen.core.json_schema.pointers import Pointer, pointer_text
 from structgen.errors import UnresolvableReferenceError
 
 
-def break_loops(refs: dict[Hashable, Formula], places: Mapping[Hashable, Place], budget: StepBudget) -> None:
+def break_loops(refs: dict[Hashable, Formula], pointers: Mapping[Hashable, Pointer], budget: StepBudget) -> None:
     """Replace every formula of ``refs`` that leads back to itself in place by its least fixpoint.
 
     Raises:
-        UnresolvableReferenceError: the fixpoint is FALSE (the reference says nothing but itself) or does not exist
+        UnresolvableReferenceError: the fixpoint is FALSE (the reference leads only back to itself) or does not exist
             (the loop passes through a negation or oneOf).
         SchemaTooComplexError: it takes more steps than ``budget`` has.
     """
@@ -49,11 +49,11 @@ def break_loops(refs: dict[Hashable, Formula], places: Mapping[Hashable, Place],
             for formula in formulas.values():
                 for key in map(_base, _in_place(_not_monotone(formula, budget), budget)):
                     if key in formulas:
-                        _refuse(key, places, "the way back passes through a negation or oneOf")
+                        _refuse(key, pointers, "the path back to it passes through a negation or oneOf")
             solved = _Loop(formulas, budget).solution()
             for key, formula in solved.items():
                 if formula is FALSE:
-                    _refuse(key, places, "it says nothing but itself")
+                    _refuse(key, pointers, "it leads only back to itself")
             refs.update(solved)
 
 
@@ -64,11 +64,11 @@ def _base(key: Hashable) -> Hashable:
 def _edges(refs: Mapping[Hashable, Formula], budget: StepBudget) -> list[list[int]]:
     """For each of ``refs``, by number, those that it refers to in place."""
     numbers = {key: number for number, key in enumerate(refs)}
-    found = []
+    edges = []
     for formula in refs.values():
         bases = dict.fromkeys(_base(key) for key in _in_place([formula], budget))
-        found.append([numbers[key] for key in bases if key in numbers])
-    return found
+        edges.append([numbers[key] for key in bases if key in numbers])
+    return edges
 
 
 def _in_place(formulas: Iterable[Formula], budget: StepBudget) -> Iterator[Hashable]:
@@ -89,7 +89,7 @@ def _in_place(formulas: Iterable[Formula], budget: StepBudget) -> Iterator[Hasha
 def _not_monotone(formula: Formula, budget: StepBudget) -> list[Formula]:
     """The negations and "exactly one"s of a formula, outside of such."""
     todo, seen = [formula], {formula}
-    found: list[Formula] = []
+    outermost: list[Formula] = []
     for node in todo:  # which grows
         if isinstance(node, (And, Or)):
             budget.spend(len(node.args))
@@ -97,8 +97,8 @@ def _not_monotone(formula: Formula, budget: StepBudget) -> list[Formula]:
             seen.update(new)
             todo += new
         elif isinstance(node, (Not, One)):
-            found.append(node)
-    return found
+            outermost.append(node)
+    return outermost
 
 
 class _Loop:
@@ -114,9 +114,9 @@ class _Loop:
         parts: dict[Hashable, list[Formula]] = {}
         for key, formula in formulas.items():
             leader = self._leader[key]
-            own = [part for part in _alternatives(formula) if self._leader.get(_referred(part)) != leader]
-            parts.setdefault(leader, []).extend(own)
-        self._formulas = {leader: or_(*own) for leader, own in parts.items()}
+            others = [part for part in _alternatives(formula) if self._leader.get(_referred(part)) != leader]
+            parts.setdefault(leader, []).extend(others)
+        self._formulas = {leader: or_(*others) for leader, others in parts.items()}
         self._known: dict[Hashable, Formula] = dict.fromkeys(self._formulas, FALSE)
 
     def _equals(self, formulas: dict[Hashable, Formula]) -> dict[Hashable, Hashable]:
@@ -145,12 +145,12 @@ class _Loop:
 
     def _rounds(self) -> int:
         """How many rounds are enough: a way without repetition has so many references to later formulas, at most."""
-        place = {key: number for number, key in enumerate(self._formulas)}
+        pointer = {key: number for number, key in enumerate(self._formulas)}
         heads, tails = set(), set()
         for key, formula in self._formulas.items():
-            for found in map(_base, _in_place([formula], self._budget)):
-                other = self._leader.get(found, key)
-                if place[other] > place[key]:
+            for target in map(_base, _in_place([formula], self._budget)):
+                other = self._leader.get(target, key)
+                if pointer[other] > pointer[key]:
                     heads.add(other)
                     tails.add(key)
         return 1 + min(len(heads), len(tails))
@@ -179,12 +179,12 @@ def _alternatives(formula: Formula) -> tuple[Formula, ...]:
 
 
 def _referred(formula: Formula) -> Hashable:
-    """The key of a reference; of other formulas one that no reference has."""
+    """The key of a reference; for any other formula, a key that no reference has."""
     return formula.key if isinstance(formula, Ref) else formula
 
 
-def _refuse(key: Hashable, places: Mapping[Hashable, Place], why: str) -> NoReturn:
-    place = places[key]
+def _refuse(key: Hashable, pointers: Mapping[Hashable, Pointer], why: str) -> NoReturn:
+    pointer = pointers[key]
     hint = "Let the reference stand below properties, items or another keyword that descends into the value"
     message = f"the schema refers to itself without descending into the value: {why}"
-    raise UnresolvableReferenceError(message, pointer=pointer(place), keyword="$ref", hint=hint)
+    raise UnresolvableReferenceError(message, pointer=pointer_text(pointer), keyword="$ref", hint=hint)

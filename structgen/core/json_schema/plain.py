@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from structgen.core.json_schema.checks import refuse
-from structgen.core.json_schema.places import ROOT, Place
+from structgen.core.json_schema.pointers import ROOT, Pointer
 
 _SCALARS = frozenset({int, float, bool, type(None), Decimal})
 UNNOTED = 10_000  # arrays and objects that are looked at before it is noted which ones: what holds itself has more
 _PRINTED_BITS = 14_000  # CPython prints integers of up to 4,300 digits; a Decimal is printed whatever its length
 
 
-def plain_json(value: Any, place: Place = ROOT) -> Any:
+def plain_json(value: Any, pointer: Pointer = ROOT) -> Any:
     """``value`` itself if it is plain JSON, else a copy that is.
 
     Any mapping is an object, a tuple an array; subclasses of ``str``, ``int`` and ``float`` (enums among them) and the
@@ -27,7 +27,7 @@ def plain_json(value: Any, place: Place = ROOT) -> Any:
         SchemaError: a key is no string, or a value is of a type that JSON does not have; the pointer says where.
         RecursionError: what has to be copied is nested too deeply.
     """
-    return value if _is_plain(value) else _copied(value, place)
+    return value if _is_plain(value) else _copied(value, pointer)
 
 
 def _is_plain(value: Any) -> bool:
@@ -69,14 +69,14 @@ def plain_bytes(value: Any) -> int:
     return size
 
 
-def _copied(value: Any, place: Place) -> Any:
+def _copied(value: Any, pointer: Pointer) -> Any:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                refuse(place, f"strings as the keys of an object, not {type(key).__name__}", key)
-        return {str.__str__(key): _copied(item, (place, str.__str__(key))) for key, item in value.items()}
+                refuse(pointer, f"strings as the keys of an object, not {type(key).__name__}", key)
+        return {str.__str__(key): _copied(item, (pointer, str.__str__(key))) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_copied(item, (place, index)) for index, item in enumerate(value)]
+        return [_copied(item, (pointer, index)) for index, item in enumerate(value)]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -90,4 +90,4 @@ def _copied(value: Any, place: Place) -> Any:
     hint = f"JSON has no {type(value).__name__}"
     if isinstance(value, type):
         hint = "For Python types, give a TypedDict, dataclass or pydantic model to json_schema"
-    refuse(place, "a JSON value", value, hint=hint)
+    refuse(pointer, "a JSON value", value, hint=hint)

@@ -1,4 +1,4 @@
-"""How a model is told of a schema: one table of forms, from the schema to the text.
+"""How a schema is described to a model: one table of forms, from the schema to the text.
 
 What each form is worth was measured: docs/generation.md, "What the model is told".
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
 SchemaForm = Literal["schema", "skeleton", "typescript", "example"]
-"""A form in which a model is told of a schema."""
+"""A form in which a schema is described to a model."""
 FormOption = Literal["auto", "schema", "skeleton", "typescript", "example"]
 """The same as an option; "auto": by the model."""
 Render: TypeAlias = Callable[[Shape], str]
@@ -53,11 +53,6 @@ def checked_form(form: Any, option: str = "schema_form") -> SchemaForm | None:
         names = ", ".join(f'"{name}"' for name in FORMS)
         raise OptionsError(f'{option} must be "auto" or one of {names}, not {form!r:.100}', option=option, value=form)
     return form
-
-
-def told(schema: Schema, form: SchemaForm, registry: Registry[Any] | None = None) -> str:
-    """What a model is told of a schema, in this form."""
-    return FORMS[form](schema, registry)
 
 
 def _whole(schema: Schema, registry: Registry[Any] | None) -> str:
@@ -84,8 +79,8 @@ def _skeleton(shape: Shape) -> str:
         others = [] if shape.others is None else [f"string: {_skeleton(shape.others)}", "..."]
         return "{" + ", ".join([*pairs, *others] or ["..."]) + "}"
     if isinstance(shape, Array):
-        rest = [] if shape.rest is None else [_skeleton(shape.rest), "..."]
-        return "[" + ", ".join([*map(_skeleton, shape.first), *rest]) + "]"
+        others = [] if shape.others is None else [_skeleton(shape.others), "..."]
+        return "[" + ", ".join([*map(_skeleton, shape.first), *others]) + "]"
     if isinstance(shape, Union):
         return " | ".join(dict.fromkeys(map(_skeleton, shape.ways)))
     if isinstance(shape, Options):
@@ -115,9 +110,9 @@ def _typescript(shape: Shape, indent: str = "") -> str:
         return _type_literal(shape, indent)
     if isinstance(shape, Array):
         if shape.first:
-            rest = [] if shape.rest is None else [f"...{inner(shape.rest)}[]"]
-            return "[" + ", ".join([*map(inner, shape.first), *rest]) + "]"
-        item = "never" if shape.rest is None else inner(shape.rest)
+            others = [] if shape.others is None else [f"...{inner(shape.others)}[]"]
+            return "[" + ", ".join([*map(inner, shape.first), *others]) + "]"
+        item = "never" if shape.others is None else inner(shape.others)
         return f"({item})[]" if " | " in item else f"{item}[]"
     if isinstance(shape, Union):
         return " | ".join(dict.fromkeys(map(inner, shape.ways)))
@@ -157,7 +152,7 @@ def _example(shape: Shape) -> Any:
     if isinstance(shape, Object):
         return {name: _example(member.shape) for name, member in shape.members.items()}
     if isinstance(shape, Array):
-        return [*map(_example, shape.first), *([] if shape.rest is None else [_example(shape.rest)])]
+        return [*map(_example, shape.first), *([] if shape.others is None else [_example(shape.others)])]
     if isinstance(shape, Union):
         return _example(next((way for way in shape.ways if way != Scalar("null")), shape.ways[0]))
     if isinstance(shape, Options):

@@ -14,8 +14,8 @@ from urllib.parse import unquote, urldefrag, urljoin
 from structgen.core.json_schema import dialects
 from structgen.core.json_schema.checks import refuse
 from structgen.core.json_schema.dialects import Dialect
-from structgen.core.json_schema.places import Place, pointer, unescape
 from structgen.core.json_schema.plain import plain_json
+from structgen.core.json_schema.pointers import Pointer, pointer_text, unescape
 from structgen.errors import UnresolvableReferenceError, UnsupportedSchemaError
 
 if TYPE_CHECKING:
@@ -30,23 +30,23 @@ class Document:
 
     __slots__ = ("indexed", "root")
 
-    def __init__(self, contents: Any, uri: str, dialect: Dialect, place: Place) -> None:
-        self.root = Resource(contents, uri, dialect, place, self)
+    def __init__(self, contents: Any, uri: str, dialect: Dialect, pointer: Pointer) -> None:
+        self.root = Resource(contents, uri, dialect, pointer, self)
         self.indexed = False
 
 
 class Resource:
-    """A schema with a URI: its contents, dialect and place, and its anchors once the document is indexed."""
+    """A schema with a URI: its contents, dialect and pointer, and its anchors once the document is indexed."""
 
-    __slots__ = ("anchors", "contents", "dialect", "document", "dynamic_anchors", "place", "uri")
+    __slots__ = ("anchors", "contents", "dialect", "document", "dynamic_anchors", "pointer", "uri")
 
-    def __init__(self, contents: Any, uri: str, dialect: Dialect, place: Place, document: Document) -> None:
-        self.contents, self.uri, self.dialect, self.place, self.document = contents, uri, dialect, place, document
+    def __init__(self, contents: Any, uri: str, dialect: Dialect, pointer: Pointer, document: Document) -> None:
+        self.contents, self.uri, self.dialect, self.pointer, self.document = contents, uri, dialect, pointer, document
         self.anchors: dict[str, Target] = {}
         self.dynamic_anchors: dict[str, Target] = {}
 
 
-Target = tuple[Any, Place, Resource]  # a schema, where it stands, and the resource around it
+Target = tuple[Any, Pointer, Resource]  # a schema, where it stands, and the resource around it
 
 
 class Resources:
@@ -72,17 +72,17 @@ class Resources:
         return self._by_uri.setdefault(resource.uri, resource)
 
     def finish(self) -> None:
-        """Let go of what resources refer to each other by. Nothing can be resolved afterwards."""
+        """Drop what resources refer to each other by. Nothing can be resolved afterwards."""
         for resource in self._by_identity.values():
             resource.anchors.clear()
             resource.dynamic_anchors.clear()
             del resource.document
 
-    def enter(self, schema: dict[str, Any], place: Place, around: Resource) -> Resource:
+    def enter(self, schema: dict[str, Any], pointer: Pointer, around: Resource) -> Resource:
         """The resource of a schema that stands in ``around``: a new one if the schema has a URI of its own."""
         if schema is around.contents:
             return around
-        uri = identifier(schema, around.dialect, place)
+        uri = identifier(schema, around.dialect, pointer)
         if uri is None:
             return around
         uri = urldefrag(urljoin(around.uri, uri))[0]
@@ -90,23 +90,23 @@ class Resources:
         if known is not None:
             return known
         dialect = dialect_of(schema, around.dialect, self.registry)
-        return self._add(Resource(schema, uri, dialect, place, around.document))
+        return self._add(Resource(schema, uri, dialect, pointer, around.document))
 
     def index(self, document: Document) -> None:
         """Find the resources and anchors of a document, once. Linear in its size."""
         if document.indexed:
             return
         document.indexed = True
-        todo = [(document.root.contents, document.root.place, document.root)]
+        todo = [(document.root.contents, document.root.pointer, document.root)]
         while todo:
-            schema, place, resource = todo.pop()
+            schema, pointer, resource = todo.pop()
             if isinstance(schema, dict):
                 if resource.dialect.identifier in schema:
-                    resource = self.enter(schema, place, resource)
-                _find_anchors(schema, place, resource)
-                todo.extend((child, where, resource) for child, where in dialects.subschemas(schema, place))
+                    resource = self.enter(schema, pointer, resource)
+                _find_anchors(schema, pointer, resource)
+                todo.extend((child, where, resource) for child, where in dialects.subschemas(schema, pointer))
 
-    def resolve(self, reference: str, resource: Resource, place: Place) -> Target:
+    def resolve(self, reference: str, resource: Resource, pointer: Pointer) -> Target:
         """The schema that a reference in ``resource`` leads to.
 
         Raises:
@@ -116,19 +116,19 @@ class Resources:
             fragment = reference[1:]
         else:
             uri, fragment = urldefrag(urljoin(resource.uri, reference))
-            resource = self._find(uri, resource, reference, place)
+            resource = self._find(uri, resource, reference, pointer)
         if not fragment:
-            return resource.contents, resource.place, resource
+            return resource.contents, resource.pointer, resource
         if fragment.startswith("/"):
-            return self._follow(fragment, resource, reference, place)
+            return self._follow(fragment, resource, reference, pointer)
         self.index(resource.document)
         target = resource.anchors.get(fragment)
         if target is None:
-            known = ", ".join(sorted(resource.anchors)) or "none"
-            raise _unresolvable(reference, place, f"There is no such anchor; known are: {known}")
+            anchors = ", ".join(sorted(resource.anchors)) or "none"
+            raise _unresolvable(reference, pointer, f"There is no such anchor; the anchors are: {anchors}")
         return target
 
-    def _find(self, uri: str, near: Resource, reference: str, place: Place) -> Resource:
+    def _find(self, uri: str, near: Resource, reference: str, pointer: Pointer) -> Resource:
         if uri not in self._by_uri:
             self.index(self.root.document)
             self.index(near.document)
@@ -136,18 +136,18 @@ class Resources:
             contents = _retrieve(uri, self.registry)
             if contents is None:
                 hint = f"Supply the document {uri!r} through the argument registry (a referencing.Registry)"
-                raise _unresolvable(reference, place, hint)
+                raise _unresolvable(reference, pointer, hint)
             dialect = dialect_of(contents, self.default, self.registry)
             document = Document(contents, uri, dialect, (uri,))
-            own = identifier(contents, dialect, (uri,))
-            if own:
-                document.root.uri = urldefrag(urljoin(uri, own))[0]
+            declared_uri = identifier(contents, dialect, (uri,))
+            if declared_uri:
+                document.root.uri = urldefrag(urljoin(uri, declared_uri))[0]
             self._by_uri[uri] = self._add(document.root)
         return self._by_uri[uri]
 
-    def _follow(self, fragment: str, resource: Resource, reference: str, place: Place) -> Target:
+    def _follow(self, fragment: str, resource: Resource, reference: str, pointer: Pointer) -> Target:
         """Walk a JSON Pointer; it may pass into embedded resources, whose URIs then count."""
-        node, where = resource.contents, resource.place
+        node, where = resource.contents, resource.pointer
         for token in (unquote(fragment) if "%" in fragment else fragment).split("/")[1:]:
             if "~" in token:
                 token = unescape(token)
@@ -158,8 +158,10 @@ class Resources:
             elif isinstance(node, list) and _INDEX.fullmatch(token) and int(token) < len(node):
                 node = node[int(token)]
             else:
-                found = sorted(node)[:8] if isinstance(node, dict) else f"a {type(node).__name__}"
-                raise _unresolvable(reference, place, f"There is no {token!r} at {pointer(where)!r}, only {found}")
+                present = sorted(node)[:8] if isinstance(node, dict) else f"a {type(node).__name__}"
+                raise _unresolvable(
+                    reference, pointer, f"There is no {token!r} at {pointer_text(where)!r}, only {present}"
+                )
             where = (where, token)
         if node.__class__ is dict and resource.dialect.identifier in node:
             resource = self.enter(node, where, resource)
@@ -194,12 +196,12 @@ def dialect_of(contents: Any, inherited: Dialect, registry: Registry[Any] | None
     return dialects.restricted(dialect, vocabularies)
 
 
-def _retrieve(uri: str, own: Registry[Any] | None) -> Any:
+def _retrieve(uri: str, given: Registry[Any] | None) -> Any:
     """A document from the registry or the metaschemas; None if there is none."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
     from referencing.exceptions import NoSuchResource, Unretrievable
 
-    for registry in (REGISTRY if "//json-schema.org/" in uri else None, own):
+    for registry in (REGISTRY if "//json-schema.org/" in uri else None, given):
         if registry is not None:
             try:
                 return plain_json(registry.get_or_retrieve(uri).value.contents, (uri,))
@@ -208,21 +210,21 @@ def _retrieve(uri: str, own: Registry[Any] | None) -> Any:
     return None
 
 
-def _unresolvable(reference: str, place: Place, hint: str) -> UnresolvableReferenceError:
+def _unresolvable(reference: str, pointer: Pointer, hint: str) -> UnresolvableReferenceError:
     message = f"the reference {reference!r} leads nowhere"
-    return UnresolvableReferenceError(message, pointer=pointer(place), keyword=str(place[-1]), hint=hint)
+    return UnresolvableReferenceError(message, pointer=pointer_text(pointer), keyword=str(pointer[-1]), hint=hint)
 
 
-def identifier(schema: Any, dialect: Dialect, place: Place) -> str | None:
-    """The URI reference that a schema gives itself, if any. One that is only a fragment gives an anchor at most."""
-    if not isinstance(schema, dict) or (dialect.overriding_ref and "$ref" in schema and len(place) == 2):
+def identifier(schema: Any, dialect: Dialect, pointer: Pointer) -> str | None:
+    """The URI reference that a schema gives itself, if any. A fragment alone is at most an anchor."""
+    if not isinstance(schema, dict) or (dialect.overriding_ref and "$ref" in schema and len(pointer) == 2):
         return None
     uri = schema.get(dialect.identifier)
     return uri if isinstance(uri, str) and uri and not uri.startswith("#") else None
 
 
-def _find_anchors(schema: dict[str, Any], place: Place, resource: Resource) -> None:
-    target = (schema, place, resource)
+def _find_anchors(schema: dict[str, Any], pointer: Pointer, resource: Resource) -> None:
+    target = (schema, pointer, resource)
     if resource.dialect.overriding_ref:
         name = schema.get(resource.dialect.identifier)
         if isinstance(name, str) and "#" in name[:-1] and "$ref" not in schema:

@@ -1,4 +1,4 @@
-"""What becomes of every keyword: enforced, annotation (by the specification), or ignored; and what is closed."""
+"""The report: whether each keyword is enforced, an annotation or ignored, and which schemas were closed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from structgen.core.json_schema.formula.language import (
     spelled,
 )
 from structgen.core.json_schema.keywords_scalar import BACKREFERENCE
-from structgen.core.json_schema.places import Place, pointer
+from structgen.core.json_schema.pointers import Pointer, pointer_text
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
 
 Status = Literal["enforced", "annotation", "ignored", "closed", "narrowed", "checked", "misspelt"]
 
@@ -89,15 +89,17 @@ class Report:
     def with_ignored(self, ignored: list[tuple[str, str]]) -> Report:
         """The same with the keywords at these pointers (and why) marked as ignored on request."""
         reasons = dict(ignored)
-        known = {entry.pointer for entry in self.entries}
+        listed = {entry.pointer for entry in self.entries}
         entries = [
             entry._replace(status="ignored", reason=f"on request: {reasons[entry.pointer]}")
             if entry.pointer in reasons
             else entry
             for entry in self.entries
         ]
-        rest = [Entry(place, "", "ignored", f"on request: {what}") for place, what in ignored if place not in known]
-        return Report(entries + rest, self.open)
+        entries += [
+            Entry(where, "", "ignored", f"on request: {what}") for where, what in ignored if where not in listed
+        ]
+        return Report(entries, self.open)
 
     def __str__(self) -> str:
         width = max((len(entry.pointer) for entry in self.entries), default=0)
@@ -108,7 +110,7 @@ class Report:
 
 
 class Trace:
-    """What a second walk writes down: the schemas visited, and the place that each formula first came from.
+    """Records of a second walk: the schemas visited, and the keyword that each formula first came from.
 
     Attributes:
         by_keyword: whether plain objects, too, are to be read keyword by keyword.
@@ -117,33 +119,33 @@ class Trace:
     by_keyword = False
 
     def __init__(self) -> None:
-        self.origins: dict[Formula, Place] = {}
+        self.origins: dict[Formula, Pointer] = {}
         self._entries: dict[str, Entry] = {}
 
-    def visit(self, schema: dict[str, Any], place: Place, context: Context) -> None:
+    def visit(self, schema: dict[str, Any], pointer: Pointer, context: Context) -> None:
         """Note the keywords of a schema about to be lowered."""
         for keyword in schema:
-            where = pointer((place, keyword))
+            where = pointer_text((pointer, keyword))
             if where not in self._entries:
                 self._entries[where] = Entry(where, keyword, *_status(keyword, schema, context))
                 if keyword == "patternProperties":
-                    self._visit_key_patterns(schema[keyword], (place, keyword), context)
+                    self._visit_key_patterns(schema[keyword], (pointer, keyword), context)
 
-    def _visit_key_patterns(self, patterns: Any, place: Place, context: Context) -> None:
+    def _visit_key_patterns(self, patterns: Any, pointer: Pointer, context: Context) -> None:
         """Note the patterns of keys that are left out on request."""
         for regex in patterns if isinstance(patterns, dict) else ():
             if not context.enforces_pattern(regex):
-                where = pointer((place, regex))
+                where = pointer_text((pointer, regex))
                 self._entries[where] = Entry(where, "patternProperties", "ignored", BACKREFERENCE)
 
-    def record(self, formula: Formula | list[Formula], place: Place) -> None:
-        """Note that the keyword at ``place`` lowers to ``formula``: its parts without an origin yet come from there."""
+    def record(self, formula: Formula | list[Formula], pointer: Pointer) -> None:
+        """Note that the keyword at ``pointer`` lowers to ``formula``: its parts without an origin come from there."""
         todo = list(formula) if isinstance(formula, list) else [formula]
         while todo:
             node = todo.pop()
             if node in self.origins:
                 continue
-            self.origins[node] = place
+            self.origins[node] = pointer
             if isinstance(node, (And, Or, One)):
                 todo.extend(node.args)
             elif isinstance(node, Not):
@@ -155,8 +157,8 @@ class Trace:
             elif isinstance(node, MemberRecord):
                 todo.append(node.spelled)
 
-    def record_object(self, formula: Formula, place: Place) -> None:
-        """Note that the schema at ``place`` is a plain object: which keyword says each of its parts."""
+    def record_object(self, formula: Formula, pointer: Pointer) -> None:
+        """Note that the schema at ``pointer`` is a plain object: which keyword says each of its parts."""
         conjunction = spelled(formula)
         for literal in conjunction.args if isinstance(conjunction, And) else ():
             keyword = "type" if isinstance(literal, Type) else "properties"
@@ -164,14 +166,14 @@ class Trace:
                 keyword = "required"
             elif isinstance(literal, All) and not isinstance(literal.keys, Enum):
                 keyword = "additionalProperties"
-            self.record(literal, (place, keyword))
-        self.record(formula, (place, "properties"))
+            self.record(literal, (pointer, keyword))
+        self.record(formula, (pointer, "properties"))
 
-    def close(self, formula: Formula, place: Place) -> None:
-        """Note that ``formula`` closes a schema, at the ``place`` where the keyword that says so would stand."""
-        self.record(formula, place)
-        where = pointer(place)
-        self._entries[where] = Entry(where, str(place[1]), "closed", _CLOSED)
+    def close(self, formula: Formula, pointer: Pointer) -> None:
+        """Note that ``formula`` closes a schema, at the ``pointer`` where the keyword that says so would stand."""
+        self.record(formula, pointer)
+        where = pointer_text(pointer)
+        self._entries[where] = Entry(where, str(pointer[1]), "closed", _CLOSED)
 
     @property
     def report(self) -> Report:
@@ -182,7 +184,7 @@ class Trace:
 def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Status, str]:
     dialect = context.dialect
     if dialect.overriding_ref and "$ref" in schema and keyword != "$ref":
-        return "ignored", f"up to draft 7 $ref hides the keywords beside it ({dialect.name})"
+        return "ignored", f"up to draft 7 $ref hides the keywords next to it ({dialect.name})"
     entry = dialect.keywords.get(keyword)
     if entry is not None and keyword in dialect.speaking:
         if entry.needs and entry.needs not in schema:

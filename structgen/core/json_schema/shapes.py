@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from structgen.core.json_schema.dialects import BY_NAME
-from structgen.core.json_schema.places import ROOT
+from structgen.core.json_schema.pointers import ROOT
 from structgen.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MAX_WAYS = 8  # of a union
 
 @dataclass(frozen=True)
 class Anything:
-    """Any value: nothing is known of it, it is nested too deeply, or (``name``) it is what stands around it again."""
+    """Any value: nothing is known of it, it is nested too deeply, or it is the schema ``name`` around it again."""
 
     name: str = ""
 
@@ -66,10 +66,10 @@ class Object:
 
 @dataclass(frozen=True)
 class Array:
-    """An array: what its first items are, and the rest (None: there is none)."""
+    """An array: what its first items are, and its others (None: there are none)."""
 
     first: tuple[Shape, ...]
-    rest: Shape | None
+    others: Shape | None
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def cut(shape: Shape, depth: int, most: int | None = None) -> Shape:
         return ANYTHING
     if isinstance(shape, Array):
         first = tuple(cut(each, depth - 1, most) for each in shape.first[:most])
-        return Array(first, None if shape.rest is None else cut(shape.rest, depth - 1, most))
+        return Array(first, None if shape.others is None else cut(shape.others, depth - 1, most))
     kept = islice(shape.members.items(), most)
     members = {name: replace(member, shape=cut(member.shape, depth - 1, most)) for name, member in kept}
     others = ANYTHING if len(members) < len(shape.members) else shape.others
@@ -192,8 +192,8 @@ class _Reader:
             return self._array(schema, around, depth - 1)
         if kind == "any":
             return ANYTHING
-        told = schema.get("format") if kind == "string" else None
-        return Scalar(kind, told if isinstance(told, str) else "")
+        name = schema.get("format") if kind == "string" else None
+        return Scalar(kind, name if isinstance(name, str) else "")
 
     def _object(self, schema: dict[str, Any], around: Resource, depth: int) -> Shape:
         given, required = schema.get("properties"), schema.get("required")
@@ -209,17 +209,17 @@ class _Reader:
         others = [*patterns.values()] if isinstance(patterns, dict) else []
         if isinstance(schema.get("additionalProperties"), dict):
             others.append(schema["additionalProperties"])
-        found = [self.read(value, around, depth) for value in others if value is not False]
-        return Object(members, _union(found) if found else None)
+        shapes = [self.read(value, around, depth) for value in others if value is not False]
+        return Object(members, _union(shapes) if shapes else None)
 
     def _array(self, schema: dict[str, Any], around: Resource, depth: int) -> Shape:
         items = schema.get("items", True)
         first = items if isinstance(items, list) else schema.get("prefixItems")
-        rest = schema.get("additionalItems", True) if isinstance(items, list) else items
-        known = tuple(self.read(each, around, depth) for each in _schemas(first))
-        if rest is False or (known and rest is True):
-            return Array(known, None)
-        return Array(known, self.read(rest, around, depth))
+        others = schema.get("additionalItems", True) if isinstance(items, list) else items
+        prefix = tuple(self.read(each, around, depth) for each in _schemas(first))
+        if others is False or (prefix and others is True):
+            return Array(prefix, None)
+        return Array(prefix, self.read(others, around, depth))
 
 
 def _schemas(value: Any) -> list[Any]:
@@ -227,8 +227,8 @@ def _schemas(value: Any) -> list[Any]:
 
 
 def _note(schema: Any) -> str:
-    told = schema.get("description") if isinstance(schema, dict) else None
-    return " ".join(told.split()) if isinstance(told, str) else ""
+    description = schema.get("description") if isinstance(schema, dict) else None
+    return " ".join(description.split()) if isinstance(description, str) else ""
 
 
 def _union(ways: Iterable[Shape]) -> Shape:
@@ -237,13 +237,13 @@ def _union(ways: Iterable[Shape]) -> Shape:
     def flat(shape: Shape) -> Iterator[Shape]:
         yield from shape.ways if isinstance(shape, Union) else (shape,)
 
-    found: list[Shape] = []
+    distinct: list[Shape] = []
     for way in (each for shape in ways for each in flat(shape)):
-        if way not in found:
-            found.append(way)
-    if not found or any(way == ANYTHING for way in found):
+        if way not in distinct:
+            distinct.append(way)
+    if not distinct or any(way == ANYTHING for way in distinct):
         return ANYTHING
-    return found[0] if len(found) == 1 else Union(tuple(found[:MAX_WAYS]))
+    return distinct[0] if len(distinct) == 1 else Union(tuple(distinct[:MAX_WAYS]))
 
 
 def _both(one: Shape, other: Shape) -> Shape:
@@ -287,7 +287,7 @@ def type_name(value: Any) -> str:
 def _joined(one: Object, other: Object) -> Object:
     members = dict(one.members)
     for name, member in other.members.items():
-        known = members.get(name, ObjectMember(ANYTHING))
-        needed = known.is_required or member.is_required
-        members[name] = ObjectMember(_both(known.shape, member.shape), needed, known.note or member.note)
+        before = members.get(name, ObjectMember(ANYTHING))
+        needed = before.is_required or member.is_required
+        members[name] = ObjectMember(_both(before.shape, member.shape), needed, before.note or member.note)
     return Object(members, one.others if other.others is None else other.others)

@@ -42,8 +42,8 @@ def misspelt_format(name: str, formats: Collection[str]) -> str | None:
     """The format that ``name``, which is none, was most likely meant to be; None: it is another, or an own one."""
     if name in OWN_FORMATS:
         return None
-    long = [known for known in formats if len(known) >= SHORTEST]
-    near = [known for known in long if _is_slip(name, known) or _letters(name) == _letters(known)]
+    long = [other for other in formats if len(other) >= SHORTEST]
+    near = [other for other in long if _is_slip(name, other) or _letters(name) == _letters(other)]
     meant = min(near, default=OTHER_FORMATS.get(name.lower()))
     return meant if meant in formats else None
 
@@ -56,10 +56,10 @@ def doubt_required(name: str, required: Collection[str], declared: Collection[st
     return None if meant is None else f"{name!r:.80} is required and not declared; did you mean {meant!r:.80}?"
 
 
-def doubt_words(schema: Mapping[str, Any], known: Collection[str], dialect: str) -> str | None:
+def doubt_words(schema: Mapping[str, Any], words: Collection[str], dialect: str) -> str | None:
     """What to say of a schema of whose words none is known, so that it allows everything; None: some are, or there are
     none. Most often an example of a value was given for a schema, or what a schema lies in."""
-    if not schema or all(is_extension(word) for word in schema) or any(word in known for word in schema):
+    if not schema or all(is_extension(word) for word in schema) or any(word in words for word in schema):
         return None
     around = next((word for word in AROUND if isinstance(schema.get(word), Mapping)), None)
     hint = 'members are declared so: {"properties": {...}}'

@@ -27,29 +27,29 @@ from structgen.core.json_schema.formula.language import (
     or_,
 )
 from structgen.core.json_schema.keyword import Keyword, Schema, if_valid
-from structgen.core.json_schema.places import Place, pointer
+from structgen.core.json_schema.pointers import Pointer, pointer_text
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
-    from structgen.core.json_schema.lowering import Context
+    from structgen.core.json_schema.context import Context
 
 SITE_STEPS, CELL_STEPS = 20, 4
-"""What looking at a schema that applies in place costs, and at a class of keys."""
+"""Steps for a schema that applies in place, and for a class of keys."""
 
 
 class Site(NamedTuple):
     """A schema object applied in place, and the condition under which its annotations count."""
 
     schema: Schema
-    place: Place
+    pointer: Pointer
     context: Context
     condition: Formula
     outermost: bool
 
 
-def sites(schema: Schema, place: Place, context: Context) -> Iterator[Site]:
+def sites(schema: Schema, pointer: Pointer, context: Context) -> Iterator[Site]:
     """The schema itself and all that apply in place below it (allOf, if, $ref, ... but not ``not``)."""
-    todo = [Site(schema, place, context, TRUE, True)]
+    todo = [Site(schema, pointer, context, TRUE, True)]
     seen = set()
     while todo:
         site = todo.pop()
@@ -65,19 +65,19 @@ def sites(schema: Schema, place: Place, context: Context) -> Iterator[Site]:
                     todo.append(Site(child, where, inner, condition, False))
 
 
-def in_place(site: Site) -> Iterator[tuple[Any, Place, Context, Formula]]:
+def in_place(site: Site) -> Iterator[tuple[Any, Pointer, Context, Formula]]:
     """The in-place subschemas of a schema that holds, each with the condition under which it holds too."""
-    schema, place, context = site.schema, site.place, site.context
+    schema, pointer, context = site.schema, site.pointer, site.context
     for keyword in context.dialect.in_place:
         name = keyword.name
         if name not in schema:
             continue
         if keyword.is_reference:
             if isinstance(schema[name], str):
-                yield *context.target(schema[name], (place, name), name != "$ref"), TRUE
+                yield *context.target(schema[name], (pointer, name), name != "$ref"), TRUE
         elif not is_only_ref(site) and (not keyword.needs or keyword.needs in schema):
             around = context.as_written if keyword.is_condition else context
-            for child, where in keyword.children(schema[name], (place, name)):
+            for child, where in keyword.children(schema[name], (pointer, name)):
                 assert keyword.applies is not None
                 yield child, where, around, keyword.applies(child, schema, where, around)
 
@@ -91,20 +91,22 @@ def is_only_ref(site: Site) -> bool:
 
 
 @Keyword("unevaluatedProperties", "unevaluated", since=2019, subschemas="one", evaluates_keys=lambda *_: TRUE)
-def unevaluatedProperties(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def unevaluatedProperties(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """The members that no other keyword in place evaluates satisfy the schema ``value``."""
-    found = [(site.condition, evaluated_keys(site)) for site in sites(schema, place[0], context)]
-    return remaining(found, context.lower(value, place), place, context)
+    evaluated = [(site.condition, evaluated_keys(site)) for site in sites(schema, pointer[0], context)]
+    return remaining(evaluated, context.lower(value, pointer), pointer, context)
 
 
-def remaining(found: Iterable[tuple[Formula, Formula]], inner: Formula, place: Place, context: Context) -> Formula:
+def remaining(
+    evaluated: Iterable[tuple[Formula, Formula]], inner: Formula, pointer: Pointer, context: Context
+) -> Formula:
     """The members that are in no class of keys whose condition holds satisfy ``inner``."""
     covers: dict[Formula, Formula] = {}
-    for condition, keys in found:
+    for condition, keys in evaluated:
         if keys is not FALSE and condition is not FALSE:
             covers[condition] = or_(covers.get(condition, FALSE), keys)
-    rest = not_(covers.pop(TRUE, FALSE))
-    cells: dict[tuple[Formula, ...], Formula] = {(): rest}
+    uncovered = not_(covers.pop(TRUE, FALSE))
+    cells: dict[tuple[Formula, ...], Formula] = {(): uncovered}
     for condition, keys in covers.items():
         refined: dict[tuple[Formula, ...], Formula] = {}
         for conditions, cell in cells.items():
@@ -113,7 +115,7 @@ def remaining(found: Iterable[tuple[Formula, Formula]], inner: Formula, place: P
                     refined[key] = part
         cells = refined
         context.budget.spend(CELL_STEPS * len(cells))
-        check_clauses(len(cells), place, context)
+        check_clauses(len(cells), pointer, context)
     return and_(*[or_(All(cell, inner), *conditions) for conditions, cell in cells.items()])
 
 
@@ -137,19 +139,19 @@ def _spoken(site: Site) -> Iterator[Keyword]:
 
 
 def breadth(formula: Formula) -> int:
-    """How many parts a formula has on top, which is what joining it with others costs."""
+    """How many operands the formula has, which is what it costs to join it with others."""
     return len(formula.args) if isinstance(formula, (And, Or)) else 1
 
 
-def check_clauses(clauses: int, place: Place, context: Context) -> None:
+def check_clauses(clauses: int, pointer: Pointer, context: Context) -> None:
     limit = context.options.max_alternatives
     if clauses > limit:
         raise SchemaTooComplexError(
             f"its meaning takes more than {limit} clauses",
             budget="max_alternatives",
             limit=limit,
-            pointer=pointer(place),
-            keyword=str(place[1]),
+            pointer=pointer_text(pointer),
+            keyword=str(pointer[1]),
         )
 
 
@@ -157,34 +159,34 @@ def check_clauses(clauses: int, place: Place, context: Context) -> None:
 
 
 @Keyword("unevaluatedItems", "unevaluated", since=2019, subschemas="one", evaluates_items=lambda *_: None)
-def unevaluatedItems(value: Any, schema: Schema, place: Place, context: Context) -> Formula:
+def unevaluatedItems(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """The items that no other keyword in place evaluates satisfy the schema ``value``."""
-    inner = context.lower(value, place)
+    inner = context.lower(value, pointer)
     prefixes: list[tuple[int | None, Formula]] = []
     matches: dict[Formula, Formula] = {}
-    for site in sites(schema, place[0], context):
+    for site in sites(schema, pointer[0], context):
         if site.condition is FALSE:
             continue
         prefixes.append((_evaluated_prefix(site), site.condition))
         for keyword in _spoken(site):
             if keyword.evaluates_matching:
                 around = site.context.as_written
-                item = if_valid(site.schema[keyword.name], site.schema, (site.place, keyword.name), around)
+                item = if_valid(site.schema[keyword.name], site.schema, (site.pointer, keyword.name), around)
                 matches[site.condition] = or_(matches.get(site.condition, FALSE), item)
     inner = or_(inner, matches.pop(TRUE, FALSE))
     bounds = sorted({0, *(end for end, _ in prefixes if end is not None)})
     clauses: list[Formula] = []
     for low, high in zip(bounds, [*bounds[1:], None], strict=True):
         covers = [condition for end, condition in prefixes if end is None or end > low]
-        clauses.extend(or_(clause, *covers) for clause in _interval(low, high, inner, matches, place, context))
+        clauses.extend(or_(clause, *covers) for clause in _interval(low, high, inner, matches, pointer, context))
     return and_(*clauses)
 
 
 def _interval(
-    low: int, high: int | None, inner: Formula, matches: dict[Formula, Formula], place: Place, context: Context
+    low: int, high: int | None, inner: Formula, matches: dict[Formula, Formula], pointer: Pointer, context: Context
 ) -> Iterator[Formula]:
     """For every set J of conditional ``contains``: one that is not in J applies, or J and ``inner`` cover the items."""
-    check_clauses(2 ** len(matches), place, context)
+    check_clauses(2 ** len(matches), pointer, context)
     for size in range(len(matches) + 1):
         for chosen in combinations(matches, size):
             others = [condition for condition in matches if condition not in chosen]

@@ -1,6 +1,6 @@
 """What settings a pydantic adapter reads its type with: the one place that touches what pydantic keeps private.
 
-They change what is read (``ser_json_bytes``, ``strict``, ``str_max_length``), and pydantic tells of them nowhere else
+They change what is read (``ser_json_bytes``, ``strict``, ``str_max_length``), and pydantic names them nowhere else
 where the type is no class with settings of its own.
 """
 

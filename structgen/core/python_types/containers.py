@@ -40,17 +40,17 @@ class Containers(Functions):
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonDict:
         """The values of the members."""
-        found = super().enum_schema(schema)
-        kept = {key: value for key, value in found.items() if key in ("title", "description")}
+        derived = super().enum_schema(schema)
+        kept = {key: value for key, value in derived.items() if key in ("title", "description")}
         return self._listed(schema, _member_values(schema), kept)
 
     def _listed(self, schema: Any, values: list[Any], kept: JsonDict) -> JsonDict:
         options = list(_read(schema, values))
         if not options:
             self.refuse(schema, f"JSON has none of the values {values!r:.100}")
-        found = {**kept, "enum": options}
+        derived = {**kept, "enum": options}
         lost = len(values) - len(options)
-        return narrowed(found, schema["type"], f"{lost} values that JSON has not") if lost else found
+        return narrowed(derived, schema["type"], f"{lost} values that JSON has not") if lost else derived
 
     # --- arrays ---
 
@@ -65,11 +65,11 @@ class Containers(Functions):
     def _set(self, schema: core_schema.SetSchema) -> JsonDict:
         inner: Any = schema.get("items_schema", {"type": "any"})
         items = self.hashable(inner)
-        found: JsonDict = {"type": "array", "uniqueItems": True, "items": items}
-        self.update_with_validations(found, schema, self.ValidationsMapping.array)
+        derived: JsonDict = {"type": "array", "uniqueItems": True, "items": items}
+        self.update_with_validations(derived, schema, self.ValidationsMapping.array)
         if (schema.get("min_length") or 0) > 1 and not self._is_distinct(inner):
-            return checked(found, schema["type"], "min_length: items may be equal once they are read")
-        return found
+            return checked(derived, schema["type"], "min_length: items may be equal once they are read")
+        return derived
 
     def hashable(self, schema: Any) -> JsonDict:
         """What can be an item of a set."""
@@ -121,11 +121,11 @@ class Containers(Functions):
 
     def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonDict:
         """A tuple."""
-        found = super().tuple_schema(schema)
+        derived = super().tuple_schema(schema)
         variadic = schema.get("variadic_item_index")
         if variadic is None or variadic + 1 == len(schema["items_schema"]):
-            return found
-        return checked(found, "tuple", "the items after its variadic part")
+            return derived
+        return checked(derived, "tuple", "the items after its variadic part")
 
     # --- objects ---
 
@@ -149,27 +149,27 @@ class Containers(Functions):
         keys: Any = schema.get("keys_schema", {"type": "any"})
         names = self._keys(keys)
         values = self.generate_inner(schema["values_schema"]) if "values_schema" in schema else True
-        found: JsonDict = {"type": "object", "additionalProperties": values}
+        derived: JsonDict = {"type": "object", "additionalProperties": values}
         if names:
-            found["propertyNames"] = names
-        self.update_with_validations(found, schema, self.ValidationsMapping.object)
+            derived["propertyNames"] = names
+        self.update_with_validations(derived, schema, self.ValidationsMapping.object)
         if (schema.get("min_length") or 0) > 1 and not self._is_distinct(keys) and self.core(keys)["type"] != "any":
-            return checked(found, schema["type"], "min_length: keys may be equal once they are read")
-        return found
+            return checked(derived, schema["type"], "min_length: keys may be equal once they are read")
+        return derived
 
     def _keys(self, schema: Any) -> JsonDict:
         """The strings that are read as keys of a type; no condition where all are."""
         core = self.core(schema)
         kind = core["type"]
         if kind in ("any", "str"):
-            found = {key: value for key, value in self.generate_inner(schema).items() if key not in ("type", "title")}
-            return {"type": "string", **found} if found else {}
+            derived = {key: value for key, value in self.generate_inner(schema).items() if key not in ("type", "title")}
+            return {"type": "string", **derived} if derived else {}
         if kind == "int":
             return self._integer_keys(core)
         if kind == "float":
-            found = {"type": "string", "pattern": _FLOAT_KEY}
+            derived = {"type": "string", "pattern": _FLOAT_KEY}
             limited = any(core.get(limit) is not None for limit in ("ge", "gt", "le", "lt", "multiple_of"))
-            return checked(found, "float", "limits of keys") if limited else found
+            return checked(derived, "float", "limits of keys") if limited else derived
         if kind == "bool":
             return {"enum": ["true", "false"]}
         if kind in ("enum", "literal"):
@@ -189,10 +189,10 @@ class Containers(Functions):
         highs = [core["le"]] if core.get("le") is not None else []
         highs += [core["lt"] - 1] if core.get("lt") is not None else []
         low, high = max(lows, default=-(10**18) + 1), min(highs, default=10**18 - 1)
-        found: JsonDict = {"type": "string", "pattern": f"^{integers(low, high)}$"}
+        derived: JsonDict = {"type": "string", "pattern": f"^{integers(low, high)}$"}
         if core.get("multiple_of") is not None:
-            return checked(found, "int", f"keys: that they are multiples of {core['multiple_of']}")
-        return found
+            return checked(derived, "int", f"keys: that they are multiples of {core['multiple_of']}")
+        return derived
 
     # --- choices ---
 
@@ -208,23 +208,23 @@ class Containers(Functions):
                 lost.append(error.message)
         if not generated:
             self.refuse(schema, "; ".join(lost))
-        found = generated[0] if len(generated) == 1 else self.get_union_of_schemas(generated)
-        return narrowed(found, "union", f"without choices: {'; '.join(lost)}") if lost else found
+        derived = generated[0] if len(generated) == 1 else self.get_union_of_schemas(generated)
+        return narrowed(derived, "union", f"without choices: {'; '.join(lost)}") if lost else derived
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonDict:
         """A choice by a member, which must be there even where it has a default."""
         choices: list[tuple[JsonDict, list[Any]]] = []
         for tag, choice in schema["choices"].items():
             inner = self.generate_inner(choice)
-            known = next((tags for other, tags in choices if other == inner), None)
-            if known is None:
+            tags_of_equal = next((tags for other, tags in choices if other == inner), None)
+            if tags_of_equal is None:
                 choices.append((inner, [_value(tag)]))
             else:
-                known.append(_value(tag))
+                tags_of_equal.append(_value(tag))
         name = _tag_name(schema["discriminator"], [self._declared(inner) for inner, _ in choices])
         if name is None:
-            found = {"anyOf": [inner for inner, _ in choices]}
-            return checked(found, "tagged-union", "that the discriminator picks the choice that was written")
+            derived = {"anyOf": [inner for inner, _ in choices]}
+            return checked(derived, "tagged-union", "that the discriminator picks the choice that was written")
         return {
             "anyOf": [
                 {"allOf": [inner], "properties": {name: {"enum": tags}}, "required": [name]} for inner, tags in choices
@@ -247,7 +247,9 @@ def _tag_name(discriminator: Any, declared: list[frozenset[str]]) -> str | None:
         return None
     paths = discriminator if discriminator and isinstance(discriminator[0], list) else [discriminator]
     names = [path[0] for path in paths if len(path) == 1 and isinstance(path[0], str)]
-    return next((name for name in names if all(name in known for known in declared if known)), None)
+    return next(
+        (name for name in names if all(name in tags_of_equal for tags_of_equal in declared if tags_of_equal)), None
+    )
 
 
 def _member_values(schema: Any) -> list[Any]:

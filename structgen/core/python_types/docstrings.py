@@ -32,11 +32,11 @@ class Docstring(NamedTuple):
 def read_docstring(text: str | None) -> Docstring:
     """Read a docstring; what is of no style is description."""
     lines = inspect.cleandoc(text or "").splitlines()
-    found: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     for name, words in _entries(lines):
-        found.setdefault(name, []).extend(words)
+        entries.setdefault(name, []).extend(words)
     end = next((number for number in range(len(lines)) if _begins_section(lines, number)), len(lines))
-    parameters = {name: " ".join(" ".join(words).split()) for name, words in found.items()}
+    parameters = {name: " ".join(" ".join(words).split()) for name, words in entries.items()}
     return Docstring("\n".join(lines[:end]).strip(), {name: said for name, said in parameters.items() if said})
 
 
@@ -58,8 +58,8 @@ def _is_indented(lines: list[str], number: int) -> bool:
 def _entries(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Parameters with the lines that describe them."""
     for number, line in enumerate(lines):
-        if found := _SPHINX.match(line):
-            yield found[1], [found[2], *_indented(lines, number + 1, 0)]
+        if match := _SPHINX.match(line):
+            yield match[1], [match[2], *_indented(lines, number + 1, 0)]
         elif _GOOGLE.fullmatch(line.rstrip()):
             yield from _google(lines, number + 1)
         elif _NUMPY.fullmatch(line.rstrip()) and number + 1 < len(lines) and _RULE.match(lines[number + 1].strip()):
@@ -68,12 +68,12 @@ def _entries(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 def _indented(lines: list[str], start: int, depth: int) -> list[str]:
     """The lines from a place on that are indented deeper, up to the first that is not; blank lines among them."""
-    found = []
+    inner = []
     for line in lines[start:]:
         if line.strip() and _depth(line) <= depth:
             break
-        found.append(line.strip())
-    return found
+        inner.append(line.strip())
+    return inner
 
 
 def _depth(line: str) -> int:
@@ -84,9 +84,9 @@ def _google(lines: list[str], start: int) -> Iterator[tuple[str, list[str]]]:
     section = [line for line in lines[start : start + len(_indented(lines, start, 0))]]
     depth = min((_depth(line) for line in section if line.strip()), default=0)
     for number, line in enumerate(section):
-        found = _GOOGLE_ENTRY.match(line.strip()) if line.strip() and _depth(line) == depth else None
-        if found:
-            yield found[1], [found[2] or "", *_indented(section, number + 1, depth)]
+        match = _GOOGLE_ENTRY.match(line.strip()) if line.strip() and _depth(line) == depth else None
+        if match:
+            yield match[1], [match[2] or "", *_indented(section, number + 1, depth)]
 
 
 def _numpy(lines: list[str], start: int) -> Iterator[tuple[str, list[str]]]:
@@ -94,8 +94,8 @@ def _numpy(lines: list[str], start: int) -> Iterator[tuple[str, list[str]]]:
         line = lines[number]
         if number + 1 < len(lines) and _RULE.match(lines[number + 1].strip()):
             return  # the next section
-        found = _NUMPY_ENTRY.match(line) if line and not line[0].isspace() else None
-        if found:
+        match = _NUMPY_ENTRY.match(line) if line and not line[0].isspace() else None
+        if match:
             words = _indented(lines, number + 1, 0)
-            for name in found[1].split(","):
+            for name in match[1].split(","):
                 yield name.strip().lstrip("*"), words

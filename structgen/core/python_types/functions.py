@@ -60,8 +60,8 @@ class Functions(GenerateJsonSchema):
     @contextmanager
     def settings_of(self, kind: Any) -> Iterator[None]:
         """A block in which the configuration of a class is in force; that around it if it has none."""
-        own = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
-        self._settings.append(own if own is not None else self._settings[-1])
+        settings = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
+        self._settings.append(settings if settings is not None else self._settings[-1])
         try:
             yield
         finally:
@@ -101,7 +101,7 @@ class Functions(GenerateJsonSchema):
             self._by_ref[schema["ref"]] = schema
         if schema["type"] == "function-plain":
             _refuse(schema)
-        found = super().generate_inner(schema)
+        derived = super().generate_inner(schema)
         metadata = schema.get("metadata") or {}
         extra = metadata.get("pydantic_js_extra")
         functions = [
@@ -110,19 +110,19 @@ class Functions(GenerateJsonSchema):
         ]
         by_hand = any(map(_is_users, functions)) or callable(extra) or bool(set(extra or ()) - _ANNOTATIONS)
         if by_hand:
-            return checked(found, schema["type"], "the schema was given by hand and need not be that of the type")
-        return found
+            return checked(derived, schema["type"], "the schema was given by hand and need not be that of the type")
+        return derived
 
     def function_after_schema(self, schema: core_schema.AfterValidatorFunctionSchema) -> JsonDict:
         """A function that sees the value: it may refuse any."""
-        found = super().function_after_schema(schema)
+        derived = super().function_after_schema(schema)
         name = function_name(schema)
-        reached = {*found, *((schema.get("metadata") or {}).get("pydantic_js_updates") or ())}
+        reached = {*derived, *((schema.get("metadata") or {}).get("pydantic_js_updates") or ())}
         if name in LENGTHS and reached & {*LENGTHS[name]}:
-            if found.get("format") in ("path", "file-path", "directory-path"):
+            if derived.get("format") in ("path", "file-path", "directory-path"):
                 self.refuse(schema, "pydantic measures the length of paths, which have none")
-            return found
-        return self._judged(found, schema, "after")
+            return derived
+        return self._judged(derived, schema, "after")
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonDict:
         """A function that may change what is checked."""
@@ -138,20 +138,20 @@ class Functions(GenerateJsonSchema):
 
     def chain_schema(self, schema: core_schema.ChainSchema) -> JsonDict:
         """Steps, of which a schema says the first."""
-        found = super().chain_schema(schema)
+        derived = super().chain_schema(schema)
         if len(schema["steps"]) == 1:
-            return found
-        return checked(found, "chain", f"the steps after the first ({len(schema['steps']) - 1})")
+            return derived
+        return checked(derived, "chain", f"the steps after the first ({len(schema['steps']) - 1})")
 
-    def _judged(self, found: JsonDict, schema: Any, mode: str) -> JsonDict:
+    def _judged(self, derived: JsonDict, schema: Any, mode: str) -> JsonDict:
         name = function_name(schema)
         if name in _EXACT:
-            return found
+            return derived
         reason = _ON_DISK.get(name or "")
         if reason is None:
             shown = getattr(_function(schema), "__qualname__", repr(_function(schema)))
             reason = f"what the {mode} validator {shown} makes of it"
-        return checked(found, schema["type"], reason)
+        return checked(derived, schema["type"], reason)
 
     def refuse(self, schema: Any, reason: str) -> NoReturn:
         """Refuse a type that JSON cannot write, by name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from structgen.core.json_schema.places import ROOT, Place, pointer
+from structgen.core.json_schema.pointers import ROOT, Pointer, pointer_text
 from structgen.core.json_schema.report import Entry, Report, Status
 
 JsonDict = dict[str, Any]
@@ -38,14 +38,14 @@ def without_notes(schema: Any) -> tuple[Any, Report]:
     """A copy of the schema without notes, and the notes by JSON Pointer."""
     entries: list[Entry] = []
 
-    def walk(node: Any, place: Place) -> Any:
+    def walk(node: Any, pointer: Pointer) -> Any:
         if isinstance(node, list):
-            return [walk(item, (place, index)) for index, item in enumerate(node)]
+            return [walk(item, (pointer, index)) for index, item in enumerate(node)]
         if not isinstance(node, dict):
             return node
         notes = node.get(_NOTES)
         if isinstance(notes, _Notes):
-            entries.extend(Entry(pointer(place), kind, status, reason) for kind, status, reason in notes)
-        return {key: walk(value, (place, key)) for key, value in node.items() if not isinstance(value, _Notes)}
+            entries.extend(Entry(pointer_text(pointer), kind, status, reason) for kind, status, reason in notes)
+        return {key: walk(value, (pointer, key)) for key, value in node.items() if not isinstance(value, _Notes)}
 
     return walk(schema, ROOT), Report(entries)

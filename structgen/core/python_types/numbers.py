@@ -15,7 +15,7 @@ from structgen.core.python_types.functions import Functions
 from structgen.core.python_types.notes import JsonDict, checked, narrowed
 
 EXACT_DIGITS = 15
-"""A decimal number of so many digits is told by the nearest float (IEEE 754 binary64)."""
+"""A decimal number of so many digits is known by the nearest float (IEEE 754 binary64)."""
 _WHOLE = "(?:0|[1-9][0-9]*)"
 _FLOAT = r"(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:e[+\-]?[0-9]{1,2})?"
 _COMPLEX = rf"^[+\-]?{_FLOAT}(?:[+\-](?:{_FLOAT})?j|j)?$"
@@ -26,7 +26,7 @@ class Numbers(Functions):
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonDict:
         """A float: bounds that it must not reach are the next float before them, so that no text rounds to one."""
-        found: JsonDict = {"type": "number"}
+        derived: JsonDict = {"type": "number"}
         low, high = schema.get("ge"), schema.get("le")
         if schema.get("gt") is not None:
             low = _tighter(max, low, math.nextafter(schema["gt"], math.inf))
@@ -43,13 +43,13 @@ class Numbers(Functions):
             low, high = _tighter(max, low, -reach), _tighter(min, high, reach)
         for keyword, bound in (("minimum", low), ("maximum", high)):
             if bound is not None and not math.isinf(bound):
-                found[keyword] = bound
+                derived[keyword] = bound
         if step is None:
-            return found
-        found["multipleOf"] = step
+            return derived
+        derived["multipleOf"] = step
         if beyond:
-            return checked(found, "float", f"that pydantic finds it a multiple of {step}, as it rounds")
-        return narrowed(found, "float", f"multiples up to {reach}, which floats tell from others")
+            return checked(derived, "float", f"that pydantic finds it a multiple of {step}, as it rounds")
+        return narrowed(derived, "float", f"multiples up to {reach}, which floats tell from others")
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonDict:
         """A number of at most fifteen digits, since pydantic reads numbers with a fraction as floats; or a string."""
@@ -64,10 +64,10 @@ class Numbers(Functions):
         texts = [_decimal_text(whole, fraction) for whole, fraction in _string_shapes(digits, places)]
         if digits is None and places is None:
             texts = [texts[0] + "(?:E[+\\-][0-9]{1,3})?"]
-        found = {"anyOf": [number, {"type": "string", "pattern": f"^-?(?:{'|'.join(texts)})$"}]}
+        derived = {"anyOf": [number, {"type": "string", "pattern": f"^-?(?:{'|'.join(texts)})$"}]}
         if digits is None and places is None:
-            return found
-        return narrowed(found, "decimal", "a string has no exponent")
+            return derived
+        return narrowed(derived, "decimal", "a string has no exponent")
 
     def fraction_schema(self, schema: Any) -> JsonDict:
         """A number of at most fifteen digits, or without limits a quotient as a string."""
@@ -97,7 +97,7 @@ def _tighter(choose: Any, bound: float | None, other: float) -> float:
 
 def _bounds(schema: Any) -> JsonDict:
     """The limits of a decimal or a fraction, which may be no decimal numbers: then the next that is within them."""
-    found: JsonDict = {}
+    derived: JsonDict = {}
     for key, keyword, rounding in (
         ("ge", "minimum", ROUND_CEILING),
         ("gt", "exclusiveMinimum", ROUND_CEILING),
@@ -110,8 +110,8 @@ def _bounds(schema: Any) -> JsonDict:
         if isinstance(bound, Fraction):
             context = Context(prec=40, rounding=rounding)
             bound = context.divide(Decimal(bound.numerator), Decimal(bound.denominator))
-        found[keyword] = bound if isinstance(bound, int) else Decimal(str(bound))
-    return found
+        derived[keyword] = bound if isinstance(bound, int) else Decimal(str(bound))
+    return derived
 
 
 def _shapes(digits: int | None, places: int | None) -> Iterator[tuple[int | None, int]]:
@@ -146,7 +146,7 @@ def _string_shapes(digits: int | None, places: int | None) -> Iterator[tuple[int
 def _within(whole: int | None, places: int) -> JsonDict:
     """Numbers of so many digits before and after the point."""
     step: JsonDict = {"multipleOf": _power(-places)}
-    if whole == 0:  # pydantic counts a zero before the point where nothing is behind it
+    if whole == 0:  # pydantic counts a zero before the point where nothing follows it
         step["not"] = {"const": 0}
     return step if whole is None else {**step, **_between(whole)}
 

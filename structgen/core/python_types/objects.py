@@ -22,20 +22,20 @@ class Objects(Functions):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonDict:
         """A pydantic model."""
         with self.settings_of(schema["cls"]):
-            found = _closed(super().model_schema(schema))
-        return _with_code(_by_hand(found, schema), schema)
+            derived = _closed(super().model_schema(schema))
+        return _with_code(_by_hand(derived, schema), schema)
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonDict:
         """A dataclass."""
         with self.settings_of(schema["cls"]):
-            found = _closed(super().dataclass_schema(schema))
-        return _with_code(_by_hand(found, schema), schema)
+            derived = _closed(super().dataclass_schema(schema))
+        return _with_code(_by_hand(derived, schema), schema)
 
     def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonDict:
         """A TypedDict."""
         with self.settings_of(schema.get("cls")):
-            found = _closed(super().typed_dict_schema(schema))
-        return _by_hand(found, schema)
+            derived = _closed(super().typed_dict_schema(schema))
+        return _by_hand(derived, schema)
 
     def field_is_present(self, field: Any) -> bool:
         """Fields that the constructor does not take are not written."""
@@ -53,7 +53,7 @@ class Objects(Functions):
         """A field of a TypedDict."""
         return self._named(super().typed_dict_field_schema(schema), schema)
 
-    def _named(self, found: JsonDict, field: Any) -> JsonDict:
+    def _named(self, derived: JsonDict, field: Any) -> JsonDict:
         """A field with a note where it is read by several names; refused if only from inside of other members."""
         alias = field.get("validation_alias")
         by_name = alias is not None and (self.setting("validate_by_name") or self.setting("populate_by_name"))
@@ -63,32 +63,32 @@ class Objects(Functions):
             paths = alias if alias and isinstance(alias[0], list) else [alias]
             if not any(len(path) == 1 and isinstance(path[0], str) for path in paths):
                 self.refuse(field, f"a field that is read from inside of other members ({paths!r:.100})")
-        return narrowed(found, field["type"], "written by its first alias only") if by_name or several else found
+        return narrowed(derived, field["type"], "written by its first alias only") if by_name or several else derived
 
 
 def _closed(schema: JsonDict) -> JsonDict:
     return {"additionalProperties": False, **schema} if "properties" in schema else schema
 
 
-def _by_hand(found: JsonDict, schema: Any) -> JsonDict:
+def _by_hand(derived: JsonDict, schema: Any) -> JsonDict:
     """With a note where the class changes its schema (``json_schema_extra``)."""
     kind = schema.get("cls")
     config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
     extra = config.get("json_schema_extra")
     if extra is None or (isinstance(extra, dict) and not set(extra) - _ANNOTATIONS):
-        return found
-    return checked(found, schema["type"], "json_schema_extra changes the schema, which need not be that of the type")
+        return derived
+    return checked(derived, schema["type"], "json_schema_extra changes the schema, which need not be that of the type")
 
 
-def _with_code(found: JsonDict, schema: Any) -> JsonDict:
+def _with_code(derived: JsonDict, schema: Any) -> JsonDict:
     """With notes on the functions of a class that run when it is read."""
     kind = schema["cls"]
     for key, what in (("custom_init", "__init__"), ("post_init", str(schema.get("post_init")))):
         if what == "True":
             what = "__post_init__"
         if schema.get(key) and not _is_pydantics(getattr(kind, what, None)):
-            found = checked(found, schema["type"], f"what {kind.__qualname__}.{what} makes of it")
-    return found
+            derived = checked(derived, schema["type"], f"what {kind.__qualname__}.{what} makes of it")
+    return derived
 
 
 def _is_pydantics(function: Any) -> bool:

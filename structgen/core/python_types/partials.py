@@ -57,8 +57,8 @@ class PartialReader:
     def __init__(self, adapter: pydantic.TypeAdapter[Any]) -> None:
         self._adapter = adapter
         self._schema: Any = adapter.core_schema
-        found = self._schema["definitions"] if self._schema["type"] == "definitions" else []
-        self._definitions = {definition["ref"]: definition for definition in found}
+        definitions = self._schema["definitions"] if self._schema["type"] == "definitions" else []
+        self._definitions = {definition["ref"]: definition for definition in definitions}
         self._validators: dict[tuple[int, int, bool], tuple[Any, SchemaValidator]] = {}  # with what is named by id
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -70,10 +70,10 @@ class PartialReader:
         if part is None:
             return None
         try:
-            found = self._read(self._schema, part, None)
+            value = self._read(self._schema, part, None)
         except (_UnfitError, RecursionError):
             return None
-        return None if found is _ABSENT else found
+        return None if value is _ABSENT else value
 
     def _read(self, schema: Any, part: JsonPart | None, config: CoreConfig | None) -> Any:
         """The value of a part, or ``_ABSENT``. ``config``: of the class around.
@@ -115,11 +115,11 @@ class PartialReader:
         fits = False
         for choice in choices:
             try:
-                found = self._read(choice, part, config)
+                value = self._read(choice, part, config)
             except _UnfitError:
                 continue
-            if found is not _ABSENT:
-                return found
+            if value is not _ABSENT:
+                return value
             fits = True
         if not fits:
             raise _UnfitError
@@ -153,14 +153,14 @@ class PartialReader:
         kind = schema["type"]
         if kind in _MAPPINGS:
             return _MAPPINGS[kind](self._mapping(schema, part, config))
-        own = schema.get("config", config)
+        inner_config = schema.get("config", config)
         if kind == "typed-dict":
-            found, others = self._members(_aliases(schema["fields"].items()), part, own)
-            return {**found, **self._extra(schema, others, own)}
+            members, others = self._members(_aliases(schema["fields"].items()), part, inner_config)
+            return {**members, **self._extra(schema, others, inner_config)}
         if kind == "named-tuple":
             return self._row(schema, dict(part.members), config)
         if kind == "dataclass":
-            return self._dataclass(schema, part, own)
+            return self._dataclass(schema, part, inner_config)
         return self._opaque(schema)
 
     def _mapping(self, schema: Any, part: OpenObject, config: CoreConfig | None) -> dict[Any, Any]:
@@ -168,12 +168,12 @@ class PartialReader:
         values = schema.get("values_schema", _ANY)
         if schema["type"] == "counter":
             values = schema.get("values_schema", _INT)
-        found = {}
+        members = {}
         for name, member in part.members:
             value = self._read(values, member, config)
             if value is not _ABSENT:
-                found[self._key(keys, name, config)] = value
-        return found
+                members[self._key(keys, name, config)] = value
+        return members
 
     def _key(self, schema: Any, name: str, config: CoreConfig | None) -> Any:
         """A key as pydantic reads it, which is not as it reads a string elsewhere."""
@@ -187,7 +187,7 @@ class PartialReader:
         self, fields: dict[str, tuple[str, Any]], part: OpenObject, config: CoreConfig | None
     ) -> tuple[dict[str, Any], dict[str, JsonPart]]:
         """The values of fields by their names, and the members that are no fields."""
-        found, others = {}, {}
+        members, others = {}, {}
         for key, member in part.members:
             if key not in fields:
                 others[key] = member
@@ -195,8 +195,8 @@ class PartialReader:
             name, field = fields[key]
             value = self._read(field["schema"], member, config)
             if value is not _ABSENT:
-                found[name] = value
-        return found, others
+                members[name] = value
+        return members, others
 
     def _extra(self, schema: Any, others: dict[str, JsonPart], config: CoreConfig | None) -> dict[str, Any]:
         """Members that are no fields, where the type keeps them."""
@@ -216,11 +216,11 @@ class PartialReader:
         inner = self._inner(schema["schema"], "model-fields")
         if inner is None or not isinstance(part, OpenObject):
             raise _UnfitError
-        found, others = self._members(_aliases(inner["fields"].items()), part, config)
+        members, others = self._members(_aliases(inner["fields"].items()), part, config)
         extra = self._extra(inner, others, config)
-        fields = {name: found.get(name) for name in inner["fields"]}
+        fields = {name: members.get(name) for name in inner["fields"]}
         keeps = (config or {}).get("extra_fields_behavior") == "allow"
-        return _model(cls, fields, {*found, *extra}, extra if keeps else None)
+        return _model(cls, fields, {*members, *extra}, extra if keeps else None)
 
     def _dataclass(self, schema: Any, part: OpenObject, config: CoreConfig | None) -> Any:
         """A dataclass with None in place of fields that are not yet known; its ``__init__`` does not run."""
@@ -228,24 +228,24 @@ class PartialReader:
         if inner is None:
             raise _UnfitError
         fields = [(field["name"], field) for field in inner["fields"] if field.get("init", True)]
-        found, others = self._members(_aliases(fields), part, config)
+        members, others = self._members(_aliases(fields), part, config)
         extra = self._extra(inner, others, config)
         made = object.__new__(schema["cls"])
         for field in dataclasses.fields(schema["cls"]):
             default = None if field.init or field.default is dataclasses.MISSING else field.default
-            object.__setattr__(made, field.name, found.get(field.name, default))
+            object.__setattr__(made, field.name, members.get(field.name, default))
         for name, value in extra.items():
             object.__setattr__(made, name, value)
         return made
 
     def _row(self, schema: Any, parts: dict[str, JsonPart], config: CoreConfig | None) -> Any:
         """A named tuple with None in place of fields that are not yet known."""
-        found, others = self._members(
+        members, others = self._members(
             _aliases((field["name"], field) for field in schema["fields"]), OpenObject(list(parts.items())), config
         )
         if others:
             raise _UnfitError
-        return tuple.__new__(schema["cls"], [found.get(field["name"]) for field in schema["fields"]])
+        return tuple.__new__(schema["cls"], [members.get(field["name"]) for field in schema["fields"]])
 
     # --- what all have in common ---
 
@@ -350,16 +350,16 @@ def _known(values: Iterable[Any]) -> Iterator[Any]:
 def _aliases(fields: Iterable[tuple[str, Any]]) -> dict[str, tuple[str, Any]]:
     """Fields by the keys that they are written with: aliases, and their own names where those are no alias."""
     fields = list(fields)
-    found: dict[str, tuple[str, Any]] = {}
+    by_key: dict[str, tuple[str, Any]] = {}
     for name, field in fields:
         alias = field.get("validation_alias", field.get("alias"))
         paths = alias if isinstance(alias, list) else [alias] if alias else []
         for path in paths if paths and isinstance(paths[0], list) else [paths]:
             if len(path) == 1 and isinstance(path[0], str):
-                found.setdefault(path[0], (name, field))
+                by_key.setdefault(path[0], (name, field))
     for name, field in fields:
-        found.setdefault(name, (name, field))
-    return found
+        by_key.setdefault(name, (name, field))
+    return by_key
 
 
 def _model(cls: Any, fields: dict[str, Any], known: set[str], extra: dict[str, Any] | None) -> Any:

@@ -34,18 +34,18 @@ def _of_width(low: str, high: str) -> Iterator[str]:
     if low == high:
         yield low
     elif low[0] == high[0]:
-        yield from (low[0] + rest for rest in _of_width(low[1:], high[1:]))
+        yield from (low[0] + digits for digits in _of_width(low[1:], high[1:]))
     else:
         width = len(low) - 1
         first, last = int(low[0]), int(high[0])
         if low[1:].strip("0"):
-            yield from (low[0] + rest for rest in _of_width(low[1:], "9" * width))
+            yield from (low[0] + digits for digits in _of_width(low[1:], "9" * width))
             first += 1
         ragged = high[1:].strip("9")
         if first <= (last - 1 if ragged else last):
             yield f"[{first}-{last - 1 if ragged else last}]" + "[0-9]" * width
         if ragged:
-            yield from (high[0] + rest for rest in _of_width("0" * width, high[1:]))
+            yield from (high[0] + digits for digits in _of_width("0" * width, high[1:]))
 
 
 def at_least(text: str) -> str:

@@ -4,7 +4,7 @@ Pydantic's own schemas say less than its validators ask for: a date of the year 
 Python, a float just below an exclusive limit is rounded to it, keys of ``dict[int, ...]`` are any strings.
 `TypeSchemas` derives the schema from pydantic's core schema with what is missing: a method for each type of it, named
 as pydantic's extension point asks. Where the schema is narrower than the validator, or the validator is more than a
-schema can say, a note tells; `derive` collects them.
+schema can say, a note says; `derive` collects them.
 """
 
 from __future__ import annotations
@@ -70,5 +70,5 @@ class TypeSchemas(Objects, Containers, Texts, Times, Numbers):
     """
 
     def sort(self, value: JsonDict, parent_key: str | None = None) -> JsonDict:
-        """As it is: notes are told by their class, which sorting would lose."""
+        """As it is: notes are known by their class, which sorting would lose."""
         return value

@@ -95,13 +95,13 @@ class Texts(Functions):
 
     def str_schema(self, schema: core_schema.StringSchema) -> JsonDict:
         """A string: lengths and the expression hold for what is left when blanks are stripped."""
-        found: JsonDict = {"type": "string"}
+        derived: JsonDict = {"type": "string"}
         least = schema.get("min_length", self.setting("str_min_length") or None)
         most = schema.get("max_length", self.setting("str_max_length"))
         if least is not None:
-            found["minLength"] = least
+            derived["minLength"] = least
         if most is not None:
-            found["maxLength"] = most
+            derived["maxLength"] = most
         patterns, unsaid = [], None
         if schema.get("pattern") is not None:
             engine = schema.get("regex_engine", self.setting("regex_engine", "rust-regex"))
@@ -110,35 +110,41 @@ class Texts(Functions):
         if schema.get("ascii_only"):
             patterns.append(_ASCII)
         strips = schema.get("strip_whitespace", self.setting("str_strip_whitespace", False))
-        limited = bool(found.keys() - {"type"} or patterns)
+        limited = bool(derived.keys() - {"type"} or patterns)
         if strips and limited:
             patterns.append(_TRIMMED)
-        found |= conjoined(patterns)
+        derived |= conjoined(patterns)
         if strips and limited:
-            found = narrowed(found, "str", "no blanks at the ends, which would be stripped")
-        return found if unsaid is None else checked(found, "str", unsaid)
+            derived = narrowed(derived, "str", "no blanks at the ends, which would be stripped")
+        return derived if unsaid is None else checked(derived, "str", unsaid)
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonDict:
         """Bytes as UTF-8 text, or encoded as ``val_json_bytes`` says; lengths count bytes."""
         least, most = schema.get("min_length"), schema.get("max_length")
         encoding = self.setting("val_json_bytes", "utf8")
         if encoding == "utf8":
-            found: JsonDict = {"type": "string"}
-            found |= {} if least is None else {"minLength": least}
+            derived: JsonDict = {"type": "string"}
+            derived |= {} if least is None else {"minLength": least}
             if most is None:
-                return found if least is None else narrowed(found, "bytes", "as many characters as bytes are asked for")
-            return narrowed({**found, "maxLength": most, "pattern": _ASCII}, "bytes", "ASCII, as there is a max_length")
+                return (
+                    derived
+                    if least is None
+                    else narrowed(derived, "bytes", "as many characters as bytes are asked for")
+                )
+            return narrowed(
+                {**derived, "maxLength": most, "pattern": _ASCII}, "bytes", "ASCII, as there is a max_length"
+            )
         if encoding == "hex":
             count = f"{{{least or 0},{'' if most is None else most}}}"
             return {"type": "string", "pattern": f"^(?:[0-9A-Fa-f]{{2}}){count}$"}
-        found = {"type": "string", "pattern": _BASE64.format(r"_\-")}
+        derived = {"type": "string", "pattern": _BASE64.format(r"_\-")}
         for key, keyword, characters in (
             ("min_length", "minLength", -(-(least or 0) // 3) * 4),
             ("max_length", "maxLength", (most or 0) // 3 * 4),
         ):
             if schema.get(key) is not None:
-                found = narrowed({**found, keyword: characters}, "bytes", "lengths of whole groups of three bytes")
-        return found
+                derived = narrowed({**derived, keyword: characters}, "bytes", "lengths of whole groups of three bytes")
+        return derived
 
     def url_schema(self, schema: core_schema.UrlSchema) -> JsonDict:
         """A URL with a host of plain labels: nothing in it needs encoding."""
@@ -152,13 +158,13 @@ class Texts(Functions):
                 f"(?:{'|'.join(_SPECIAL)})://{_USER}{_HOST}{_PORT}{_TAIL}",
                 f"file://(?:{_HOST})?/{_PCHAR}*{_TAIL}",
             ]
-        found: JsonDict = {"type": "string", "pattern": f"^(?:{'|'.join(options)})$"}
+        derived: JsonDict = {"type": "string", "pattern": f"^(?:{'|'.join(options)})$"}
         if not schemes:
-            found = {"type": "string", "anyOf": [{"pattern": found["pattern"]}, {"pattern": _OTHER_URL}]}
+            derived = {"type": "string", "anyOf": [{"pattern": derived["pattern"]}, {"pattern": _OTHER_URL}]}
         if schema.get("max_length") is not None:  # a slash, and what the type says by default, may come to it
             defaults = len(str(schema.get("default_path") or "/")) + len(str(schema.get("default_host") or ""))
-            found["maxLength"] = max(0, schema["max_length"] - defaults - 6)
-        return narrowed(found, schema["type"], "hosts are names of ASCII letters, digits and single hyphens")
+            derived["maxLength"] = max(0, schema["max_length"] - defaults - 6)
+        return narrowed(derived, schema["type"], "hosts are names of ASCII letters, digits and single hyphens")
 
     def multi_host_url_schema(self, schema: core_schema.MultiHostUrlSchema) -> JsonDict:
         """A URL of several hosts; one is written."""
@@ -166,13 +172,13 @@ class Texts(Functions):
 
     def json_schema(self, schema: core_schema.JsonSchema) -> JsonDict:
         """JSON within a string."""
-        found = super().json_schema(schema)
+        derived = super().json_schema(schema)
         try:
-            text = json_text(found["contentSchema"], self.resolve_ref_schema)
+            text = json_text(derived["contentSchema"], self.resolve_ref_schema)
         except (NotRegularError, RuntimeError) as error:  # RuntimeError: not known yet, as the type holds itself
-            return checked(found, "json", f"that the string is JSON of the type ({error})")
+            return checked(derived, "json", f"that the string is JSON of the type ({error})")
         reason = "compact, strings without escapes; no members with defaults, and of mappings only empty ones"
-        return narrowed({**found, "pattern": f"^{text}$"}, "json", reason)
+        return narrowed({**derived, "pattern": f"^{text}$"}, "json", reason)
 
     def uuid_schema(self, schema: core_schema.UuidSchema) -> JsonDict:
         """An identifier, perhaps of one version."""
@@ -196,36 +202,39 @@ class Texts(Functions):
         if extra is None or self.setting("val_json_bytes", "utf8") != "utf8":
             return checked(inner, "function-after", f"that {encoder.__qualname__} decodes it")
         is_text = schema["schema"]["type"] == "str"
-        found = {**inner, **conjoined([*_patterns(inner), (_BASE64_TEXT if is_text else _BASE64).format(extra)])}
-        return narrowed(found, "function-after", "base64 of ASCII") if is_text else found
+        derived = {**inner, **conjoined([*_patterns(inner), (_BASE64_TEXT if is_text else _BASE64).format(extra)])}
+        return narrowed(derived, "function-after", "base64 of ASCII") if is_text else derived
 
     def generate_inner(self, schema: Any) -> JsonDict:
         """Where a function of pydantic reads a string of a format: with the pattern of this format."""
-        found = super().generate_inner(schema)
-        name = found.get("format")
+        derived = super().generate_inner(schema)
+        name = derived.get("format")
         if schema["type"] == "json":  # formats of what is within
-            return found
-        if schema["type"] in ("lax-or-strict", "json-or-python", "function-after") and "format" in found:
-            found = self._limited(found, schema)
+            return derived
+        if schema["type"] in ("lax-or-strict", "json-or-python", "function-after") and "format" in derived:
+            derived = self._limited(derived, schema)
         if name == "zoneinfo":
             return {"enum": sorted(zoneinfo.available_timezones())}
         if schema["type"] == "function-after" and self._is_secret_bytes(schema):
-            return {**found, **self.bytes_schema(_byte_lengths(found))}
-        if isinstance(name, str) and name in PATTERNS and PATTERNS[name] not in _patterns(found):
-            found = {**found, **conjoined([*_patterns(found), PATTERNS[name]])}
+            return {**derived, **self.bytes_schema(_byte_lengths(derived))}
+        if isinstance(name, str) and name in PATTERNS and PATTERNS[name] not in _patterns(derived):
+            derived = {**derived, **conjoined([*_patterns(derived), PATTERNS[name]])}
             if _NARROW.get(name):
-                return narrowed(found, name, _NARROW[name])
-        return found
+                return narrowed(derived, name, _NARROW[name])
+        return derived
 
-    def _limited(self, found: JsonDict, schema: Any) -> JsonDict:
+    def _limited(self, derived: JsonDict, schema: Any) -> JsonDict:
         """What a function reads of a string, within the limits that ``model_config`` sets for all strings."""
         limits = self.str_schema(core_schema.str_schema())
         if len(limits) == 1 or not self._reads_string(schema):
-            return found
-        patterns = [*_patterns(found), *(pattern for pattern in _patterns(limits) if pattern not in _patterns(found))]
+            return derived
+        patterns = [
+            *_patterns(derived),
+            *(pattern for pattern in _patterns(limits) if pattern not in _patterns(derived)),
+        ]
         least, most = limits.get("minLength", 0), limits.get("maxLength")
-        found = {**found, "minLength": max(found.get("minLength", 0), least), **conjoined(patterns)}
-        return found if most is None else {**found, "maxLength": min(most, found.get("maxLength", most))}
+        derived = {**derived, "minLength": max(derived.get("minLength", 0), least), **conjoined(patterns)}
+        return derived if most is None else {**derived, "maxLength": min(most, derived.get("maxLength", most))}
 
     def _reads_string(self, schema: Any) -> bool:
         kind = schema["type"]
@@ -245,20 +254,20 @@ class Texts(Functions):
         return schema["type"] == "function-after" and function_name(schema) == "SecretBytes"
 
 
-def _byte_lengths(found: JsonDict) -> core_schema.BytesSchema:
+def _byte_lengths(derived: JsonDict) -> core_schema.BytesSchema:
     keys = {"min_length": "minLength", "max_length": "maxLength"}
-    return core_schema.bytes_schema(**{key: found[keyword] for key, keyword in keys.items() if keyword in found})
+    return core_schema.bytes_schema(**{key: derived[keyword] for key, keyword in keys.items() if keyword in derived})
 
 
 def conjoined(patterns: list[str]) -> JsonDict:
     """Patterns that all hold."""
-    rest = [{"pattern": pattern} for pattern in patterns[1:]]
-    return {} if not patterns else {"pattern": patterns[0], **({"allOf": rest} if rest else {})}
+    others = [{"pattern": pattern} for pattern in patterns[1:]]
+    return {} if not patterns else {"pattern": patterns[0], **({"allOf": others} if others else {})}
 
 
 def _patterns(schema: JsonDict) -> list[str]:
-    own = [schema["pattern"]] if "pattern" in schema else []
-    return own + [part["pattern"] for part in schema.get("allOf", ()) if set(part) == {"pattern"}]
+    patterns = [schema["pattern"]] if "pattern" in schema else []
+    return patterns + [part["pattern"] for part in schema.get("allOf", ()) if set(part) == {"pattern"}]
 
 
 def _searched(pattern: Any, engine: str) -> tuple[str | None, str | None]:

@@ -37,8 +37,8 @@ class Times(Functions):
         limits = _limits(schema, timedelta(days=1))
         if schema.get("now_op") is not None:
             limits += [_now(schema["now_op"], datetime.now(UTC).date())]
-        found: JsonDict = {"type": "string", "format": "date", "pattern": f"^{_AD}"}
-        return self._moment(found, schema, limits)
+        derived: JsonDict = {"type": "string", "format": "date", "pattern": f"^{_AD}"}
+        return self._moment(derived, schema, limits)
 
     def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonDict:
         """A point in time, with or without a time zone as the type asks."""
@@ -50,36 +50,36 @@ class Times(Functions):
             shape = rf"{DATE}T{_SECONDS}{'Z' if _is_aware(limits) else ''}"
         else:
             shape = rf"{DATE}[Tt]{_CLOCK}" + {"aware": _ZONE, "naive": ""}.get(str(zone), f"{_ZONE}?")
-        found: JsonDict = {"type": "string", "pattern": f"^{_AD}{shape}$"}
+        derived: JsonDict = {"type": "string", "pattern": f"^{_AD}{shape}$"}
         if isinstance(zone, int):
-            found = checked(found, "datetime", f"that the time zone is {zone} seconds from UTC")
-        return self._moment(found, schema, limits)
+            derived = checked(derived, "datetime", f"that the time zone is {zone} seconds from UTC")
+        return self._moment(derived, schema, limits)
 
     def time_schema(self, schema: core_schema.TimeSchema) -> JsonDict:
         """A time of day, perhaps with a time zone."""
         limits = _limits(schema, timedelta(0))
         shape = _SECONDS + ("Z" if _is_aware(limits) else "") if limits else f"{_CLOCK}{_ZONE}?"
-        found: JsonDict = {"type": "string", "pattern": f"^{shape}$"}
+        derived: JsonDict = {"type": "string", "pattern": f"^{shape}$"}
         if schema.get("tz_constraint") is not None:
-            found = checked(found, "time", "its time zone")
+            derived = checked(derived, "time", "its time zone")
         for is_strict in [True for key in ("gt", "lt") if schema.get(key) is not None]:
-            found = checked(found, "time", "that it is not the limit itself") if is_strict else found
-        return self._moment(found, schema, limits)
+            derived = checked(derived, "time", "that it is not the limit itself") if is_strict else derived
+        return self._moment(derived, schema, limits)
 
     def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonDict:
         """An ISO 8601 duration; within limits one of whole seconds or whole days."""
         low, high = _inclusive(schema, timedelta(microseconds=1))
-        found: JsonDict = {"type": "string", "pattern": _DURATION}
+        derived: JsonDict = {"type": "string", "pattern": _DURATION}
         if low is not None or high is not None:
             options = [_whole(low, high, timedelta(seconds=1), "PT", "S", 10**7 - 1)]
             options += [_whole(low, high, timedelta(days=1), "P", "D", 10**8 - 1)]
-            found["pattern"] = f"^(?:{'|'.join(options)})$"
-            found = narrowed(found, "timedelta", "written in whole seconds or whole days")
+            derived["pattern"] = f"^(?:{'|'.join(options)})$"
+            derived = narrowed(derived, "timedelta", "written in whole seconds or whole days")
         if schema.get("multiple_of") is not None:
-            return checked(found, "timedelta", f"that it is a multiple of {schema['multiple_of']}")
-        return found
+            return checked(derived, "timedelta", f"that it is a multiple of {schema['multiple_of']}")
+        return derived
 
-    def _moment(self, found: JsonDict, schema: Any, limits: list[tuple[str, Any]]) -> JsonDict:
+    def _moment(self, derived: JsonDict, schema: Any, limits: list[tuple[str, Any]]) -> JsonDict:
         """With limits, which are inclusive."""
         conditions = []
         for sign, limit in limits:
@@ -87,25 +87,25 @@ class Times(Functions):
                 return checked({**NOTHING}, schema["type"], "no value is within its limits")
             conditions.append({"pattern": f"^{(at_least if sign == '>=' else at_most)(_text(limit))}$"})
         if conditions:
-            found["allOf"] = conditions
+            derived["allOf"] = conditions
         if conditions and schema["type"] != "date":
-            found = narrowed(found, schema["type"], "written in whole seconds")
+            derived = narrowed(derived, schema["type"], "written in whole seconds")
         if schema.get("now_op") is not None:
             reason = f"that it is in the {schema['now_op']} when the value is read"
             future = schema["now_op"] == "future"
-            found = (checked if future else narrowed)(
-                found, schema["type"], reason if future else "two days before the schema was made, or earlier"
+            derived = (checked if future else narrowed)(
+                derived, schema["type"], reason if future else "two days before the schema was made, or earlier"
             )
-        return found
+        return derived
 
 
 def _limits(schema: Any, step: timedelta) -> list[tuple[str, Any]]:
     """Inclusive limits in whole steps; None: no value is left."""
-    found = []
+    derived = []
     for key, sign in (("ge", ">="), ("gt", ">="), ("le", "<="), ("lt", "<=")):
         if (limit := schema.get(key)) is not None:
-            found.append((sign, _in_steps(limit, sign, key in ("gt", "lt"), step)))
-    return found
+            derived.append((sign, _in_steps(limit, sign, key in ("gt", "lt"), step)))
+    return derived
 
 
 def _in_steps(limit: Any, sign: str, is_strict: bool, step: timedelta) -> Any:
@@ -158,13 +158,13 @@ def _moved(limit: timedelta | None, step: timedelta) -> timedelta | None:
     return None if limit is None else limit + step
 
 
-def _whole(low: timedelta | None, high: timedelta | None, unit: timedelta, before: str, behind: str, most: int) -> str:
+def _whole(low: timedelta | None, high: timedelta | None, unit: timedelta, before: str, after: str, most: int) -> str:
     """Durations of a whole number of units, with the sign in front."""
     least = -most if low is None else max(-most, math.ceil(low / unit))
     most = most if high is None else min(most, math.floor(high / unit))
     options = []
     if least <= most and most >= 0:
-        options.append(before + integers(max(0, least), most) + behind)
+        options.append(before + integers(max(0, least), most) + after)
     if least <= most and least < 0:
-        options.append("-" + before + integers(max(1, -most), -least) + behind)
+        options.append("-" + before + integers(max(1, -most), -least) + after)
     return f"(?:{'|'.join(options)})" if options else "[^\\s\\S]"

@@ -1,12 +1,12 @@
-"""Automata that were made before, kept up to a sum of bytes: by number alone, a few large ones would fill memory."""
+"""Automata that were made before, for functions that make them."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+from structgen.core.bounded_cache import BoundedCache
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -15,41 +15,10 @@ MAX_BYTES = 16 << 20
 LEAST_BYTES = 1_024  # what an entry costs besides its automaton
 
 
-class DfaCache(Generic[R]):
-    """The automata used last. Thread-safe."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._entries: OrderedDict[Hashable, R] = OrderedDict()
-        self._lock = threading.Lock()
-        self.memory_bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def get(self, key: Hashable) -> R | None:
-        """What was kept under a key."""
-        with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                self._entries.move_to_end(key)
-            return found
-
-    def put(self, key: Hashable, value: R) -> None:
-        """Keep one, and forget those not used for longest until there is room."""
-        with self._lock:
-            if key in self._entries:
-                return
-            self._entries[key] = value
-            self.memory_bytes += _bytes(value)
-            while self.memory_bytes > self._max_bytes and len(self._entries) > 1:
-                self.memory_bytes -= _bytes(self._entries.popitem(last=False)[1])
-
-
-def _bytes(value: Any) -> int:
+def automaton_bytes(value: Any) -> int:
     """Of an automaton of any kind, or of one with a remark."""
     dfa = value[0] if isinstance(value, tuple) else value
-    return LEAST_BYTES + dfa.transitions.nbytes + dfa.accepting.nbytes
+    return LEAST_BYTES + int(dfa.transitions.nbytes + dfa.accepting.nbytes)
 
 
 def keeps_automata(function: Callable[P, R]) -> Callable[P, R]:
@@ -57,16 +26,13 @@ def keeps_automata(function: Callable[P, R]) -> Callable[P, R]:
 
     The cache is the function's attribute ``cache``.
     """
-    cache: DfaCache[R] = DfaCache(MAX_BYTES)
+    cache: BoundedCache[Any, R] = BoundedCache(MAX_BYTES, automaton_bytes)
 
     @wraps(function)
     def remembering(*args: P.args, **options: P.kwargs) -> R:
         key = (args, *sorted(options.items()))
         found = cache.get(key)
-        if found is None:
-            found = function(*args, **options)
-            cache.put(key, found)
-        return found
+        return cache.put(key, function(*args, **options)) if found is None else found
 
     remembering.cache = cache  # type: ignore[attr-defined]
     return remembering

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from structgen.core.engines.json.members import MemberValues, ObjectCase, ObjectMembers
 from structgen.core.json_schema.formula.values import STRING
-from structgen.core.json_schema.places import escape
+from structgen.core.json_schema.pointers import escape
 from structgen.core.regex.dfa import Dfa, intersect
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.tool_calls.definitions import Tool, placed
@@ -22,7 +22,7 @@ from structgen.core.vocabulary.vocabulary import TextVocabulary
 from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from structgen.options import JsonOptions
 
-MAX_PLACES = 5_000
+MAX_STATES = 5_000
 """Places between the parameters of a tool, one for each set of those before it that makes a difference."""
 
 
@@ -119,7 +119,7 @@ class ArgumentRules:
     def __init__(self, builder: GrammarBuilder, pattern: Parameters, tool: Tool, options: JsonOptions) -> None:
         self._builder, self._pattern, self._tool, self._options = builder, pattern, tool, options
         self._kinds = kinds_of(tool, options)
-        self._places = 0
+        self._states = 0
 
     def symbols(self) -> tuple[int, ...]:
         """The symbol of all arguments.
@@ -204,14 +204,14 @@ class ArgumentRules:
                 hint="Rename it, or use a format that writes arguments as JSON.",
             )
 
-    def count_place(self) -> None:
+    def count_state(self) -> None:
         """Raise SchemaTooComplexError if there are too many places."""
-        self._places += 1
-        if self._places > MAX_PLACES:
+        self._states += 1
+        if self._states > MAX_STATES:
             raise SchemaTooComplexError(
-                f"the arguments of the tool {self._tool.name!r} stand in more than {MAX_PLACES:,} ways beside each "
-                "other (members in any order, or many that depend on others)",
-                limit=MAX_PLACES,
+                f"the arguments of the tool {self._tool.name!r} have more than {MAX_STATES:,} possible "
+                "orders and combinations (members in any order, or many that depend on others)",
+                limit=MAX_STATES,
                 pointer=self._tool.pointer,
             )
 
@@ -221,7 +221,7 @@ class ArgumentRules:
         return self._options.key_order == "any"
 
 
-class _Place(NamedTuple):
+class _State(NamedTuple):
     """What matters of the arguments before a place.
 
     Attributes:
@@ -239,8 +239,8 @@ class _Place(NamedTuple):
     met: int = 0
 
 
-Step = tuple[tuple[int, ...], _Place]
-"""The symbols of an argument, or none, and the place behind."""
+Step = tuple[tuple[int, ...], _State]
+"""The symbols of an argument, or none, and the state after it."""
 
 
 class _CaseRules:
@@ -260,68 +260,68 @@ class _CaseRules:
 
     def build(self, builder: GrammarBuilder, start: int) -> bool:
         """Add the rules below ``start``; whether any arguments can be written."""
-        steps: dict[_Place, list[Step]] = {}
-        todo = [_Place()]
+        steps: dict[_State, list[Step]] = {}
+        todo = [_State()]
         while todo:
-            place = todo.pop()
-            if place not in steps:
-                self._rules.count_place()
-                steps[place] = list(self._steps(place))
-                todo += [after for _, after in steps[place]]
-        ends = _ending(steps, {place for place in steps if self._may_end(place)})
-        symbols = {place: builder.nonterminal("place") for place in steps if place in ends}
-        for place, here in symbols.items():
-            if self._may_end(place):
+            state = todo.pop()
+            if state not in steps:
+                self._rules.count_state()
+                steps[state] = list(self._steps(state))
+                todo += [after for _, after in steps[state]]
+        ends = _ending(steps, {state for state in steps if self._may_end(state)})
+        symbols = {state: builder.nonterminal("place") for state in steps if state in ends}
+        for state, here in symbols.items():
+            if self._may_end(state):
                 builder.rule(here)
-            for argument, after in steps[place]:
+            for argument, after in steps[state]:
                 if after in symbols:
                     builder.rule(here, *argument, symbols[after])
-        if _Place() in symbols:
-            builder.rule(start, symbols[_Place()])
-        return _Place() in symbols
+        if _State() in symbols:
+            builder.rule(start, symbols[_State()])
+        return _State() in symbols
 
-    def _steps(self, place: _Place) -> Iterator[Step]:
-        at_end = place.first == len(self._names)
+    def _steps(self, state: _State) -> Iterator[Step]:
+        at_end = state.first == len(self._names)
         if not at_end or self._any_order:
-            yield from self._declared(place)
-        if (at_end or self._any_order) and self._has_room(place):
-            extra = min(place.extra + 1, self._case.most or min(self._case.least, 1))
+            yield from self._declared(state)
+        if (at_end or self._any_order) and self._has_room(state):
+            extra = min(state.extra + 1, self._case.most or min(self._case.least, 1))
             for symbols in self._others:
-                yield symbols, place._replace(extra=extra)
+                yield symbols, state._replace(extra=extra)
 
-    def _declared(self, place: _Place) -> Iterator[Step]:
+    def _declared(self, state: _State) -> Iterator[Step]:
         if self._any_order:
-            following = [(0, name) for name in self._names if name not in place.there]
+            following = [(0, name) for name in self._names if name not in state.there]
         else:
-            name = self._names[place.first]
-            following = [(place.first + 1, name)]
+            name = self._names[state.first]
+            following = [(state.first + 1, name)]
             if name not in self._case.required:
-                yield (), place._replace(first=place.first + 1)
-        if not self._has_room(place):
+                yield (), state._replace(first=state.first + 1)
+        if not self._has_room(state):
             return
         limit = self._case.least if self._case.most is None else self._case.most
         for first, name in following:
-            there = place.there | {name} if name in self._relevant else place.there
+            there = state.there | {name} if name in self._relevant else state.there
             for symbols, bits in self._arguments[name]:
-                yield symbols, _Place(first, there, min(place.declared + 1, limit), place.extra, place.met | bits)
+                yield symbols, _State(first, there, min(state.declared + 1, limit), state.extra, state.met | bits)
 
-    def _has_room(self, place: _Place) -> bool:
-        return self._case.most is None or place.declared + place.extra < self._case.most
+    def _has_room(self, state: _State) -> bool:
+        return self._case.most is None or state.declared + state.extra < self._case.most
 
-    def _may_end(self, place: _Place) -> bool:
+    def _may_end(self, state: _State) -> bool:
         case = self._case
-        whole = case.required <= place.there if self._any_order else place.first == len(self._names)
+        whole = case.required <= state.there if self._any_order else state.first == len(self._names)
         # An argument that is not declared may come twice, and then the last counts: several may be one.
-        enough = place.declared + min(place.extra, 1) >= case.least and place.met == (1 << case.existentials) - 1
-        return whole and enough and all(case.dependents.get(name, set()) <= place.there for name in place.there)
+        enough = state.declared + min(state.extra, 1) >= case.least and state.met == (1 << case.existentials) - 1
+        return whole and enough and all(case.dependents.get(name, set()) <= state.there for name in state.there)
 
 
-def _ending(steps: dict[_Place, list[Step]], ends: set[_Place]) -> set[_Place]:
-    """The places from which one of ``ends`` is reached."""
-    before: dict[_Place, list[_Place]] = {}
-    for place, following in steps.items():
+def _ending(steps: dict[_State, list[Step]], ends: set[_State]) -> set[_State]:
+    """The states from which one of ``ends`` is reached."""
+    before: dict[_State, list[_State]] = {}
+    for state, following in steps.items():
         for _, after in following:
-            before.setdefault(after, []).append(place)
+            before.setdefault(after, []).append(state)
     todo = list(ends)
     while todo:
         fresh = set(before.get(todo.pop(), ())) - ends

@@ -73,13 +73,13 @@ def read_tools(tools: Any) -> tuple[Tool, ...]:
         raise ConstraintError(f"tools are a list of function definitions, not {type(tools).__name__}")
     if len(tools) > MAX_TOOLS:
         raise ConstraintError(f"there are {len(tools)} tools, more than {MAX_TOOLS:,}")
-    found: dict[str, Tool] = {}
+    by_name: dict[str, Tool] = {}
     for number, tool in enumerate(tools):
         read = _read(tool, number)
-        if read.name in found:
+        if read.name in by_name:
             raise ConstraintError(f"two tools are called {read.name!r} (the second is tool {number})")
-        found[read.name] = read
-    return tuple(found.values())
+        by_name[read.name] = read
+    return tuple(by_name.values())
 
 
 def _read(tool: Any, number: int) -> Tool:
@@ -88,8 +88,8 @@ def _read(tool: Any, number: int) -> Tool:
     if hasattr(tool, "inputSchema") and not isinstance(tool, Mapping):  # the class of MCP's own package
         tool = {name: getattr(tool, name, None) for name in ("name", "description", "inputSchema")}
     if not isinstance(tool, Mapping):
-        found = f"the class {tool.__name__}" if isinstance(tool, type) else type(tool).__name__
-        raise ConstraintError(f"tool {number} is {found}; expected a function, or a function definition (a dict)")
+        kind = f"the class {tool.__name__}" if isinstance(tool, type) else type(tool).__name__
+        raise ConstraintError(f"tool {number} is {kind}; expected a function, or a function definition (a dict)")
     if tool.get("type", "function") != "function" and "function" not in tool and "parameters" not in tool:
         raise ConstraintError(f"tool {number} is of type {tool['type']!r}; only functions are supported")
     pointer, inner, keyword = f"/{number}", tool, "parameters"
@@ -101,7 +101,9 @@ def _read(tool: Any, number: int) -> Tool:
     if not isinstance(name, str) or not name:
         raise ConstraintError(f"tool {number} has no name; expected {{'name': ..., 'parameters': ...}}")
     if any(0xD800 <= ord(c) < 0xE000 for c in name):
-        raise ConstraintError(f"the name {name!r} of tool {number} holds half of a surrogate pair, which no text can")
+        raise ConstraintError(
+            f"the name {name!r} of tool {number} holds half of a surrogate pair, which is not a character"
+        )
     strict = inner.get("strict")
     if not isinstance(strict, bool | None):
         raise ConstraintError(f"'strict' of the tool {name!r} is {strict!r:.100}; expected true, false or nothing")
@@ -157,7 +159,7 @@ def choose(tools: tuple[Tool, ...], choice: Any) -> ToolChoice:
 
     Raises:
         OptionsError: something else.
-        ConstraintError: a tool that is not there (the nearest name is told), or no tools where one must be called.
+        ConstraintError: a tool that is not there (the error names the nearest), or no tools where one must be called.
     """
     if choice == "none":
         return ToolChoice((), False)

@@ -67,7 +67,7 @@ def _array(
     call: Pattern | None = None,
     gap: Gap | None = None,
 ) -> ToolFormat:
-    """Calls as a JSON array behind ``begin``. Without ``end`` nothing can follow the calls."""
+    """Calls as a JSON array after ``begin``. Without ``end`` nothing can follow the calls."""
     return ToolFormat(
         name,
         models,
@@ -290,11 +290,11 @@ def format_named(name: object) -> ToolFormat:
     Raises:
         OptionsError: there is none (the nearest is named).
     """
-    found = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
-    if found is None:
+    call_format = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
+    if call_format is None:
         raise OptionsError(
             f"there is no tool call format {name!r}; {near_or_known(name, [*FORMATS, *ALIASES])}",
             option="format",
             value=name,
         )
-    return found
+    return call_format

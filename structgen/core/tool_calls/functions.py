@@ -25,7 +25,7 @@ class PythonTool:
         description: what it does.
         function: what is called.
         parameters: the JSON Schema of its arguments, with all that their types ask for.
-        shown: pydantic's own schema of them, with descriptions: what the model is told.
+        shown: pydantic's own schema of them, with descriptions: what the model reads.
         report: where ``parameters`` is narrower than the types, and what is checked when the function is called.
     """
 
@@ -54,12 +54,12 @@ class PythonTool:
             ToolCallError: they are not what the function takes.
         """
         try:
-            found: dict[str, Any] = self._adapter.validate_json(json_text(dict(given)))
+            arguments: dict[str, Any] = self._adapter.validate_json(json_text(dict(given)))
         except Exception as error:  # validators of the types may raise anything
             raise ToolCallError(
                 f"The arguments of {self.name} are refused: {error}", name=self.name, value=dict(given)
             ) from error
-        return found
+        return arguments
 
     def call(self, given: Mapping[str, Any]) -> Any:
         """Call the function with the arguments of a call (JSON values), as its types.

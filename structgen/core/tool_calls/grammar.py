@@ -56,25 +56,25 @@ class GrammarBuilder:
 
     def pieces(self, pattern: Iterable[Piece | tuple[int, ...]]) -> tuple[int, ...]:
         """The symbols of a pattern without slots; symbols in it stand for themselves. Texts side by side are one."""
-        found: list[int] = []
+        symbols: list[int] = []
         text = ""
         for piece in (*pattern, ()):
             if isinstance(piece, str) or (isinstance(piece, Marker) and not self.is_special(piece.text)):
                 text += piece if isinstance(piece, str) else piece.text
                 continue
             if text:
-                found += self._word(text)
+                symbols += self._word(text)
                 text = ""
             if isinstance(piece, tuple):
-                found += piece
+                symbols += piece
             elif isinstance(piece, Marker):
-                found += self._marker(piece.text)
+                symbols += self._marker(piece.text)
             elif isinstance(piece, WithId):
-                found += self.optional(self.pieces(piece.pattern))
+                symbols += self.optional(self.pieces(piece.pattern))
             else:
                 assert isinstance(piece, Gap | CallId)
-                found += self.regular(piece.expression, partial(full_match_dfa, piece.expression)) or ()
-        return tuple(found)
+                symbols += self.regular(piece.expression, partial(full_match_dfa, piece.expression)) or ()
+        return tuple(symbols)
 
     def regular(self, key: Hashable, build: Callable[[], Dfa]) -> tuple[int, ...] | None:
         """The symbols of a regular language, which may hold the empty text; None: it holds none. Built once a key."""

@@ -49,23 +49,23 @@ def harmony_rules(calls: Calls, builder: GrammarBuilder, one: int) -> None:
         builder.rule(run, one, *builder.pieces([CALL_END, *NEXT, between]), run)
 
 
-def next_header(text: str, at: int) -> int | None:
-    """Where the next message that is a call begins; ``at`` is where a message begins."""
+def next_header(text: str, start: int) -> int | None:
+    """Where the next message that is a call begins; ``start`` is where a message begins."""
     starts = "".join(map(fixed, NEXT))
     while True:
-        if text.startswith((" to=", "<|channel|>commentary to="), at):
-            return at
-        following = text.find(starts, at)
+        if text.startswith((" to=", "<|channel|>commentary to="), start):
+            return start
+        following = text.find(starts, start)
         if following < 0:
             return None
-        at = following + len(starts)
+        start = following + len(starts)
 
 
-def end_of_call(text: str, at: int) -> int:
-    """Where the message ends whose arguments end at a place, and the next one begins."""
-    blanks = len(text) - len(text[at:].lstrip(" \t\r\n"))  # behind JSON, if whitespace is free
+def end_of_call(text: str, start: int) -> int:
+    """Where the message ends whose arguments end at ``start``, and the next one begins."""
+    blanks = len(text) - len(text[start:].lstrip(" \t\r\n"))  # after JSON, if whitespace is free
     if text.startswith(CALL_END.text, blanks):
-        at = blanks + len(CALL_END.text)
+        start = blanks + len(CALL_END.text)
         following = "".join(map(fixed, NEXT))
-        at += len(following) if text.startswith(following, at) else 0
-    return at
+        start += len(following) if text.startswith(following, start) else 0
+    return start

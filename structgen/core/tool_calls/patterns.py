@@ -50,7 +50,7 @@ class Gap:
     """Text without meaning: what matches an expression (one that says the same in Python and ECMA-262).
 
     Attributes:
-        expression: no text behind it begins like that.
+        expression: no text after it begins like that.
         written: what is written.
     """
 
@@ -85,7 +85,7 @@ class Parameters:
     Attributes:
         string: the pattern of an argument that is a string; its value is the string as it is.
         other: that of another value, which is JSON; the same: then the text tells which it is.
-        closing: ends the text of the piece behind ``VALUE``; no string can hold it.
+        closing: ends the text of the piece after ``VALUE``; no string can hold it.
     """
 
     string: Pattern
@@ -175,11 +175,11 @@ def named(pattern: Pattern, name: str) -> Pattern:
 
 def stops(pattern: Pattern, slot: Slot) -> str:
     """Characters that what stands in a slot cannot have: those that begin what follows. "" without such a slot."""
-    found = ""
+    characters = ""
     for piece, after in pairwise(pattern):
         if piece is slot:
-            found += _first(after)
-    return found
+            characters += _first(after)
+    return characters
 
 
 def name_expression(pattern: Parameters) -> str:

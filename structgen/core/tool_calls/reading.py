@@ -39,14 +39,14 @@ _UNDECIDED = re.compile(r"\s*(?:-?[0-9.eE+-]*|n(?:u(?:ll?)?)?|t(?:r(?:ue?)?)?|f(
 """Whether text may still become a number, null, true or false."""
 
 
-class _Found(NamedTuple):
+class _Fields(NamedTuple):
     """What was read of a call."""
 
     arguments: dict[str, Any]
     id: str | None = None
 
 
-_NOTHING = _Found({})
+_NOTHING = _Fields({})
 
 
 class CallReader:
@@ -61,139 +61,139 @@ class CallReader:
         self.unfinished: ToolCall | None = None
 
     def read(self) -> tuple[CallPieces, int | None]:
-        """Free text and calls, and the place of what should be a call and is none, if any.
+        """Free text and calls, and where what should be a call and is none begins, if any.
 
-        Text beside calls that is only blanks is left out.
+        Text around calls that is only blanks is left out.
         """
         pieces: CallPieces = []
-        at, wrong = 0, None
-        while (begin := self._next(at)) is not None:
-            pieces.append(self._text[at:begin])
-            found, end = self._together(begin) if self._format.together else self._alone(begin)
-            pieces += found
+        position, wrong = 0, None
+        while (begin := self._next(position)) is not None:
+            pieces.append(self._text[position:begin])
+            calls, end = self._together(begin) if self._format.together else self._alone(begin)
+            pieces += calls
             if end is None:
-                at = wrong = begin
+                position = wrong = begin
                 break
-            at = end
+            position = end
         if wrong is None:
-            pieces.append(self._text[at:])
+            pieces.append(self._text[position:])
         has_calls = any(isinstance(piece, ToolCall) for piece in pieces)
         return [p for p in pieces if not isinstance(p, str) or p.strip() or (p and not has_calls)], wrong
 
     # --- where calls are ---
-    def _next(self, at: int) -> int | None:
+    def _next(self, position: int) -> int | None:
         """Where the next calls begin."""
         if self._format.harmony:
-            return next_header(self._text, at)
-        if at == 0 and self._is_bare():
+            return next_header(self._text, position)
+        if position == 0 and self._is_bare():
             return 0
-        place = self._text.find(self._format.trigger, at)
-        return None if place < 0 else place
+        index = self._text.find(self._format.trigger, position)
+        return None if index < 0 else index
 
     def _is_bare(self) -> bool:
         return self._format.bare and self._text.lstrip(BLANKS).startswith("{")
 
-    def _alone(self, at: int) -> tuple[list[ToolCall], int | None]:
-        one = self._call(at)
+    def _alone(self, position: int) -> tuple[list[ToolCall], int | None]:
+        one = self._call(position)
         if one is None:
             return [], None
         return [one[0]], end_of_call(self._text, one[1]) if self._format.harmony else one[1]
 
-    def _together(self, at: int) -> tuple[list[ToolCall], int | None]:
-        found: list[ToolCall] = []
-        if at == 0 and self._is_bare():
+    def _together(self, position: int) -> tuple[list[ToolCall], int | None]:
+        calls: list[ToolCall] = []
+        if position == 0 and self._is_bare():
             begun: int | None = len(self._text) - len(self._text.lstrip(BLANKS))
         else:
-            begun = self._fixed(self._format.begin, at)
+            begun = self._fixed(self._format.begin, position)
         while begun is not None:
             one = self._call(begun)
             if one is None:
-                return found, None
-            found.append(one[0])
+                return calls, None
+            calls.append(one[0])
             end = self._fixed(self._format.end, one[1])
             if end is not None and self._format.end:
-                return found, end
+                return calls, end
             begun = self._fixed(self._format.separator, one[1])
             if begun is None and end is not None:
-                return found, end
-        return found, None
+                return calls, end
+        return calls, None
 
-    def _fixed(self, pattern: Pattern, at: int) -> int | None:
-        matched = self._match(pattern, at, None, _NOTHING)
+    def _fixed(self, pattern: Pattern, position: int) -> int | None:
+        matched = self._match(pattern, position, None, _NOTHING)
         return None if matched is None else matched[1]
 
     # --- one call ---
-    def _call(self, at: int) -> tuple[ToolCall, int] | None:
+    def _call(self, position: int) -> tuple[ToolCall, int] | None:
         for tool in self._calls.tools:
             for pattern in self._format.calls:
-                matched = self._match(named(pattern, tool.name), at, tool, _NOTHING)
+                matched = self._match(named(pattern, tool.name), position, tool, _NOTHING)
                 if matched is not None:
                     self.unfinished = None
-                    found, end = matched
-                    return ToolCall(tool.name, found.arguments, found.id), end
+                    fields, end = matched
+                    return ToolCall(tool.name, fields.arguments, fields.id), end
         return None
 
-    def _match(self, pattern: Pattern, at: int, tool: Tool | None, found: _Found) -> tuple[_Found, int] | None:
+    def _match(self, pattern: Pattern, position: int, tool: Tool | None, fields: _Fields) -> tuple[_Fields, int] | None:
         """What a pattern finds at a place, and where it ends."""
         for number, piece in enumerate(pattern):
-            rest = pattern[number + 1 :]
+            remaining = pattern[number + 1 :]
             if isinstance(piece, str | Marker):
-                if not self._text.startswith(fixed(piece), at):
+                if not self._text.startswith(fixed(piece), position):
                     return None
-                at += len(fixed(piece))
+                position += len(fixed(piece))
             elif isinstance(piece, Gap | CallId):
-                text = _compiled(piece.expression).match(self._text, at)
+                text = _compiled(piece.expression).match(self._text, position)
                 if text is None:
                     return None
-                at = text.end()
+                position = text.end()
                 if isinstance(piece, CallId) and tool is not None:
-                    found = found._replace(id=piece.whole.format(name=tool.name, id=text[0]))
+                    fields = fields._replace(id=piece.whole.format(name=tool.name, id=text[0]))
             elif isinstance(piece, WithId):
-                with_id = self._match((*piece.pattern, *rest), at, tool, found)
+                with_id = self._match((*piece.pattern, *remaining), position, tool, fields)
                 if with_id is not None:
                     return with_id
             elif piece is ARGUMENTS:
                 assert tool is not None
-                return self._object(rest, at, tool, found)
+                return self._object(remaining, position, tool, fields)
             else:
                 assert isinstance(piece, Parameters) and tool is not None
-                at, arguments = self._parameters(piece, at, tool)
-                found = found._replace(arguments=arguments)
-        return found, at
+                position, arguments = self._parameters(piece, position, tool)
+                fields = fields._replace(arguments=arguments)
+        return fields, position
 
-    def _object(self, rest: Pattern, at: int, tool: Tool, found: _Found) -> tuple[_Found, int] | None:
+    def _object(self, remaining: Pattern, position: int, tool: Tool, fields: _Fields) -> tuple[_Fields, int] | None:
         """Arguments as a JSON object, and what follows it."""
-        value = self._json(at)
+        value = self._json(position)
         if value is None:
-            self._note(tool, loads_partial(self._text[at:]))
+            self._note(tool, loads_partial(self._text[position:]))
             return None
         if not isinstance(value[0], dict):
             return None
         self._note(tool, value[0])
-        for end in self._behind(value[1]):
-            matched = self._match(rest, end, tool, found._replace(arguments=value[0]))
+        for end in self._ends_of_json(value[1]):
+            matched = self._match(remaining, end, tool, fields._replace(arguments=value[0]))
             if matched is not None:
                 return matched
         return None
 
-    def _json(self, at: int) -> tuple[Any, int] | None:
-        while at < len(self._text) and self._text[at] in BLANKS:
-            at += 1
-        return decode_exact(self._text, at)
+    def _json(self, position: int) -> tuple[Any, int] | None:
+        while position < len(self._text) and self._text[position] in BLANKS:
+            position += 1
+        return decode_exact(self._text, position)
 
-    def _behind(self, at: int) -> Iterator[int]:
-        """Where what follows JSON may begin: behind it, and behind each blank."""
-        yield at
-        while at < len(self._text) and self._text[at] in BLANKS:
-            at += 1
-            yield at
+    def _ends_of_json(self, position: int) -> Iterator[int]:
+        """Where what follows JSON may begin: after it, and after each blank."""
+        yield position
+        while position < len(self._text) and self._text[position] in BLANKS:
+            position += 1
+            yield position
 
     def _note(self, tool: Tool, arguments: Any) -> None:
         if isinstance(arguments, dict):
             self.unfinished = ToolCall(tool.name, arguments)
 
     # --- arguments one by one ---
-    def _parameters(self, pattern: Parameters, at: int, tool: Tool) -> tuple[int, dict[str, Any]]:
+    def _parameters(self, pattern: Parameters, position: int, tool: Tool) -> tuple[int, dict[str, Any]]:
         """The arguments from a place on, and where they end."""
         arguments: dict[str, Any] = {}
         self._note(tool, arguments)
@@ -201,56 +201,62 @@ class CallReader:
         while True:
             for form in forms:
                 is_string = form is pattern.string if pattern.tells_strings else None
-                one = self._parameter(pattern, form, at, tool, is_string, arguments)
+                one = self._parameter(pattern, form, position, tool, is_string, arguments)
                 if one is not None:
                     break
             if one is None:
-                return at, arguments
-            name, value, at = one
+                return position, arguments
+            name, value, position = one
             arguments = {**arguments, name: value}
             self._note(tool, arguments)
 
     def _parameter(
-        self, pattern: Parameters, form: Pattern, at: int, tool: Tool, is_string: bool | None, before: dict[str, Any]
+        self,
+        pattern: Parameters,
+        form: Pattern,
+        position: int,
+        tool: Tool,
+        is_string: bool | None,
+        before: dict[str, Any],
     ) -> tuple[str, Any, int] | None:
-        place = form.index(KEY)
-        begun = self._fixed(form[:place], at)
+        index = form.index(KEY)
+        begun = self._fixed(form[:index], position)
         if begun is None:
             return None
-        end = self._text.find(fixed(form[place + 1])[0], begun)  # which no name holds
+        end = self._text.find(fixed(form[index + 1])[0], begun)  # which no name holds
         if end < 0:
             return None
         name = self._text[begun:end]
         if not _compiled(name_expression(pattern)).fullmatch(name):
             return None
-        value_at = self._fixed(form[place + 1 : form.index(VALUE)], end)
-        if value_at is None:
+        value_start = self._fixed(form[index + 1 : form.index(VALUE)], end)
+        if value_start is None:
             return None
         if is_string is None:
             kinds = kinds_of(tool, self._calls.options_of(tool)).of(name) or ANY
         else:
             kinds = STRING if is_string else ANY & ~STRING
         tail = form[form.index(VALUE) + 1 :]
-        closed = self._closed(tail, pattern.closing, value_at)
-        text = self._text[value_at : len(self._text) if closed is None else closed]
+        closed = self._closed(tail, pattern.closing, value_start)
+        text = self._text[value_start : len(self._text) if closed is None else closed]
         if not is_json(text, kinds):
             end_ = None if closed is None else self._fixed(tail, closed)
             if end_ is None and not (kinds != STRING and _UNDECIDED(text)):
                 self._note(tool, {**before, name: _without_beginning(text, "".join(map(fixed, tail)))})
             return None if end_ is None else (name, text, end_)
-        value = self._json(value_at)
-        self._note(tool, {**before, name: loads_partial(self._text[value_at:]) if value is None else value[0]})
+        value = self._json(value_start)
+        self._note(tool, {**before, name: loads_partial(self._text[value_start:]) if value is None else value[0]})
         if value is None:
             return None
-        ends = (self._fixed(tail, end) for end in self._behind(value[1]))
-        behind = next((end for end in ends if end is not None), None)
-        return None if behind is None else (name, value[0], behind)
+        ends = (self._fixed(tail, end) for end in self._ends_of_json(value[1]))
+        following = next((end for end in ends if end is not None), None)
+        return None if following is None else (name, value[0], following)
 
-    def _closed(self, tail: Pattern, closing: str, at: int) -> int | None:
+    def _closed(self, tail: Pattern, closing: str, position: int) -> int | None:
         """Where a string ends that begins at a place: what closes it is found first, and stands in the pattern so."""
-        place = self._text.find(closing, at)
-        start = place - "".join(fixed(piece) for piece in tail if isinstance(piece, str | Marker)).index(closing)
-        return start if place >= 0 and start >= at else None
+        index = self._text.find(closing, position)
+        start = index - "".join(fixed(piece) for piece in tail if isinstance(piece, str | Marker)).index(closing)
+        return start if index >= 0 and start >= position else None
 
 
 @lru_cache(256)

@@ -91,7 +91,7 @@ def lost_words(words: tuple[str, ...], closing: str, kinds: int) -> list[str]:
 
 
 def json_text(value: Any) -> str:
-    """JSON as chat templates write it, with a space behind commas and colons.
+    """JSON as chat templates write it, with a space after commas and colons.
 
     Raises:
         TypeError, ValueError: the value is none of JSON.

@@ -48,7 +48,7 @@ class TextCheck:
 
     Attributes:
         fitting: the bytes that fit so far.
-        wrong: the first byte that does not, with what came behind it at once; empty while all fits.
+        wrong: the first byte that does not, with what came after it at once; empty while all fits.
     """
 
     def __init__(self, grammar: Grammar) -> None:

@@ -55,10 +55,10 @@ class _Remote:
         """What begins to ask, which compiles the constraint; the arguments are checked now."""
         check_count("max_attempts", max_attempts)
         check_count("max_new_tokens", max_new_tokens, optional=True)
-        told = telling(schema_in_prompt, schema_form)
+        instructs = telling(schema_in_prompt, schema_form)
         wanted = {"model": self.model, **fields}
         checked = as_constraint(constraint)
-        return partial(Asking, prompt, checked, self.server, wanted, max_attempts, max_new_tokens, told)
+        return partial(Asking, prompt, checked, self.server, wanted, max_attempts, max_new_tokens, instructs)
 
 
 class RemoteGenerator(_Remote):
@@ -119,7 +119,7 @@ class RemoteGenerator(_Remote):
         """
         asking = self._asked(prompt, constraint, **options)()
         while asking.result is None:
-            with _told(asking):
+            with _reported(asking):
                 reply = self.client.chat.completions.create(**asking.request())
                 _take(asking, reply)
         return asking.result
@@ -139,7 +139,7 @@ class RemoteGenerator(_Remote):
     def stream(self, prompt: Prompt, constraint: Any = None, **options: Any) -> Iterator[RemoteEvent[Any]]:
         """Write one output, yielding text that fits as it comes; arguments and errors as ``generate``.
 
-        At the first byte that does not fit the stream is closed and the next attempt begins: behind what fits, where
+        At the first byte that does not fit the stream is closed and the next attempt begins: after what fits, where
         the server can go on with a message, else anew; then ``event.attempt`` is another, and the text begins anew.
         Bad arguments raise at the call.
         """
@@ -147,7 +147,7 @@ class RemoteGenerator(_Remote):
 
     def _stream(self, asking: Asking) -> Iterator[RemoteEvent]:
         while asking.result is None:
-            with _told(asking):
+            with _reported(asking):
                 stream = self.client.chat.completions.create(**asking.request(), **_STREAMING)
                 writing = _Writing(asking)
                 with stream:
@@ -243,7 +243,7 @@ class AsyncRemoteGenerator(_Remote):
         """See `RemoteGenerator.generate`."""
         asking = await asyncio.to_thread(self._asked(prompt, constraint, **options))  # compiling holds up no loop
         while asking.result is None:
-            with _told(asking):
+            with _reported(asking):
                 reply = await self.client.chat.completions.create(**asking.request())
                 _take(asking, reply)
         return asking.result
@@ -271,7 +271,7 @@ class AsyncRemoteGenerator(_Remote):
     async def _stream(self, asked: Callable[[], Asking]) -> AsyncGenerator[RemoteEvent, None]:
         asking = await asyncio.to_thread(asked)
         while asking.result is None:
-            with _told(asking):
+            with _reported(asking):
                 stream = await self.client.chat.completions.create(**asking.request(), **_STREAMING)
                 writing = _Writing(asking)
                 async with stream:
@@ -333,7 +333,7 @@ def _last(asking: Asking) -> RemoteEvent:
 
 
 @contextmanager
-def _told(asking: Asking) -> Iterator[None]:
+def _reported(asking: Asking) -> Iterator[None]:
     """Errors of the client as what they say about the request, or as ours."""
     import openai
 

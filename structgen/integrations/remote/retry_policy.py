@@ -33,7 +33,7 @@ class Asking:
         fields: of the request: the model, sampling, and whatever else it takes.
         max_attempts: answers to ask for; refusals of a form are not counted.
         max_new_tokens: the budget of each answer; None: the server's.
-        telling: how the model is told of the constraint; None: not at all.
+        telling: how the prompt speaks of the constraint; None: not at all.
 
     Raises:
         ConstraintError: the constraint cannot be compiled.
@@ -58,8 +58,8 @@ class Asking:
         self._grammar = None if constraint is None else check_of(constraint)
         self._messages = as_messages(prompt)
         if constraint is not None and telling is not None:
-            told = telling.of(constraint, "schema")
-            self._messages = noted(self._messages, [(told, telling.place)] if told else [])
+            note = telling.of(constraint, "schema")
+            self._messages = noted(self._messages, [(note, telling.place)] if note else [])
         known = (form for form in forms_of(constraint) if form.name not in server.unknown)
         self._forms = [form for form in known if form.field not in server.ignored]
         self._refusal = Refusal("", "")  # the last answer, and what is wrong with it
@@ -92,7 +92,7 @@ class Asking:
 
     # --- from the server ---
     def feed(self, text: str) -> str:
-        """Take a piece of the answer; gives what of it fits. Once `is_wrong`, the rest need not be read."""
+        """Take a piece of the answer; gives what of it fits. Once `is_wrong`, what follows need not be read."""
         self._raw += text
         return text if self.check is None else self.check.feed(text)
 
@@ -163,7 +163,7 @@ class Asking:
             return found, None
         if check.wrong:
             wrong = check.wrong[:40].decode(errors="replace")
-            before = f"behind {check.text[-40:]!r}" if check.fitting else "at its beginning"
+            before = f"after {check.text[-40:]!r}" if check.fitting else "at its beginning"
             return "", f"{before} (byte {len(check.fitting)}) stands {wrong!r}; expected {check.expected()}"
         return "", f"it ends before it is whole; expected {check.expected()}"
 
@@ -218,7 +218,7 @@ class Asking:
 
 
 def usage_of(given: Any) -> dict[str, int]:
-    """The counts that a server tells."""
+    """The counts that a server reports."""
     names: Sequence[str] = ("prompt_tokens", "completion_tokens", "total_tokens")
     found = {name: getattr(given, name, None) for name in names}
     return {name: count for name, count in found.items() if isinstance(count, int)}

@@ -33,7 +33,7 @@ ANY_JSON = "$$ANY$$"
 
 
 def json_options() -> JsonOptions:
-    """What the server's arguments say of JSON's whitespace. Otherwise a space behind separators, as models write it.
+    """What the server's arguments say of JSON's whitespace. Otherwise a space after separators, as models write it.
 
     Raises:
         IntegrationError: ``--constrained-json-whitespace-pattern``.
@@ -41,7 +41,7 @@ def json_options() -> JsonOptions:
     serving = get_serving()
     if serving.constrained_json_whitespace_pattern is not None:
         raise IntegrationError(
-            "structgen has no constrained_json_whitespace_pattern; it writes a space behind separators, or none with "
+            "structgen has no constrained_json_whitespace_pattern; it writes a space after separators, or none with "
             "constrained_json_disable_any_whitespace, or up to n with constrained_json_max_whitespace_cnt"
         )
     if serving.constrained_json_disable_any_whitespace:
@@ -157,7 +157,7 @@ class SglangBackend(BaseGrammarBackend):
 
     Raises:
         IntegrationError: a setting that structgen does not take.
-        TokenizerError: the bytes of the tokens cannot be told.
+        TokenizerError: the bytes of the tokens are not known.
     """
 
     def __init__(self, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int]) -> None:
@@ -213,13 +213,13 @@ class SglangBackend(BaseGrammarBackend):
     move_vocab_mask = staticmethod(SglangGrammarObject.move_vocab_mask)
     apply_vocab_mask = staticmethod(SglangGrammarObject.apply_vocab_mask)
 
-    def _compiled(self, kind: str, value: str, told: str | None = None) -> BaseGrammarObject:
+    def _compiled(self, kind: str, value: str, reported: str | None = None) -> BaseGrammarObject:
         """What is asked for at the start, or what is wrong with it."""
         try:
             grammar = engine_constraint(kind, value, self.vocabulary, self.options).compile(self.vocabulary)
         except StructgenError as error:
             return InvalidGrammarObject(str(error))
-        return SglangGrammarObject(RequestMatcher(grammar), value, GrammarStats(dispatch_type=told or kind))
+        return SglangGrammarObject(RequestMatcher(grammar), value, GrammarStats(dispatch_type=reported or kind))
 
 
 class KeptGrammars(OrderedDict[tuple[str, str], BaseGrammarObject]):
@@ -238,8 +238,8 @@ class KeptGrammars(OrderedDict[tuple[str, str], BaseGrammarObject]):
             self.popitem(last=False)
 
 
-def behind_reasoning(backend: SglangBackend, tokenizer: Any) -> BaseGrammarBackend:
-    """The backend as the server's reasoning parser wants it: what is asked for begins behind the thinking.
+def after_reasoning(backend: SglangBackend, tokenizer: Any) -> BaseGrammarBackend:
+    """The backend as the server's reasoning parser wants it: what is asked for begins after the thinking.
 
     SGLang does so for its own backends, and not for registered ones.
     """

@@ -32,20 +32,20 @@ def register() -> None:
 
 
 def make(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None) -> Any:
-    """The backend of a server, as SGLang's registry asks for it; behind its reasoning parser if it has one.
+    """The backend of a server, as SGLang's registry asks for it; after its reasoning parser if it has one.
 
     Raises:
         IntegrationError: this SGLang has another interface, or a setting that structgen does not take.
-        TokenizerError: the bytes of the tokens cannot be told.
+        TokenizerError: the bytes of the tokens are not known.
     """
     try:
-        from structgen.integrations.sglang.backend import SglangBackend, behind_reasoning, check_interface
+        from structgen.integrations.sglang.backend import SglangBackend, after_reasoning, check_interface
     except ImportError as error:
         raise _other_version(str(error)) from error
     wrong = check_interface()
     if wrong:
         raise _other_version(wrong)
-    return behind_reasoning(SglangBackend(tokenizer, vocab_size, eos_token_ids or ()), tokenizer)
+    return after_reasoning(SglangBackend(tokenizer, vocab_size, eos_token_ids or ()), tokenizer)
 
 
 def _other_version(what: str) -> IntegrationError:

@@ -23,11 +23,11 @@ class Generation:
         prompt: int64 [rows, n], the sequences of its first call.
         group: rows that have a constraint in common, side by side: the beams and returned sequences of a prompt where
             each prompt has its own. A row goes on from one of its group only.
-        written: int64 [rows, m], what those of the last call had behind the prompt.
+        written: int64 [rows, m], what those of the last call had after the prompt.
         is_part: whether the last call had the beginning of a longer sequence: a view, as only verification has.
         verified: tokens that were kept when the verification began that the last call was part of (its last call has
             the whole sequence); None: it was part of none.
-        jumped: whether the last call went on from a verified draft, with the model's token behind what was kept.
+        jumped: whether the last call went on from a verified draft, with the model's token after what was kept.
     """
 
     prompt: Ids

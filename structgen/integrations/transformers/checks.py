@@ -82,7 +82,7 @@ def grammars_of_rows(grammars: Sequence[Grammar | None], rows: int, copies: int)
 
 def rows_of_a_prompt(prompts: npt.NDArray[np.int64], constraints: int) -> int:
     """How many rows `generate` has made of each prompt, where each has a constraint: its beams, or the sequences that
-    are to be returned, lie side by side. Where one constraint is for all it is not told; then all rows.
+    are to be returned, lie side by side. Where one constraint is for all it is not said; then all rows.
 
     Args:
         prompts: [rows, n], as the first call has them.

@@ -1,7 +1,7 @@
 """Constraints in transformers' continuous batching, which has no door for processors: the one module that makes one.
 
-Its manager builds its list of processors from the generation settings. Ours is put before them: a mask behind top-k
-could leave nothing. One integer a request tells which constraint it has; its text so far is in the request's state.
+Its manager builds its list of processors from the generation settings. Ours is put before them: a mask after top-k
+could leave nothing. One integer a request says which constraint it has; its text so far is in the request's state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scheduler behind ``model.generate``: drafts, forced tokens and closing in time, in transformers' own call."""
+"""The scheduler of ``model.generate``: drafts, forced tokens and closing in time, in transformers' own call."""
 
 from __future__ import annotations
 

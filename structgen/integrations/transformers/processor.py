@@ -131,7 +131,7 @@ class GrammarLogitsProcessor:
         return self._begun(ids, is_part)
 
     def _begun(self, ids: Ids, is_part: bool) -> list[ConstrainedRow | None]:
-        """Rows at the beginning of their texts, behind new prompts."""
+        """Rows at the beginning of their texts, after new prompts."""
         if self._width is None and ids.size and ids.max() >= self.vocabulary.size:
             raise TokenizerError(
                 f"the prompt has the token {ids.max()}, the tokenizer {self.vocabulary.size} tokens: pass the "

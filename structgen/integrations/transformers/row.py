@@ -13,7 +13,7 @@ from structgen.generation.decoding.closing_budget import Closer, Speller, closin
 
 
 class ConstrainedRow:
-    """The text that one row has written behind its prompt, and where its constraint stands.
+    """The text that one row has written after its prompt, and where its constraint stands.
 
     Args:
         matcher: at the beginning of the text.
@@ -42,12 +42,12 @@ class ConstrainedRow:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the text has ended; what comes behind its end is padding."""
+        """Whether the text has ended; what comes after its end is padding."""
         return self.matcher.is_terminated()
 
     @property
     def is_overrun(self) -> bool:
-        """Whether something was written behind its end."""
+        """Whether something was written after its end."""
         return self.is_finished and self._length > len(self._taken)
 
     @property

@@ -39,7 +39,7 @@ class VllmGrammar(StructuredOutputGrammar):
 
     Attributes:
         request: the matcher.
-        num_processed_tokens: tokens accepted, without those behind the end.
+        num_processed_tokens: tokens accepted, without those after the end.
     """
 
     def __init__(self, request: RequestMatcher) -> None:
@@ -94,7 +94,7 @@ class VllmBackend(StructuredOutputBackend):
         """Compile in the calling thread, which is one of vLLM's own.
 
         Raises:
-            StructgenError: it cannot be compiled; the front end has told so before.
+            StructgenError: it cannot be compiled; the front end has reported it before.
         """
         kind = request_type.name.lower()
         grammar = compile_request(kind, grammar_spec, self.tokenizer, self.vocab_size, stop_token_ids)

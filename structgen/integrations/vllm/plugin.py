@@ -2,7 +2,7 @@
 
 vLLM calls it in every process: front end, engine core, workers. It has no hook for backends, so two methods are
 replaced, once: `SamplingParams._validate_structured_outputs` (front end: reads and compiles what is asked for, so that
-errors are told before anything is queued) and `StructuredOutputManager.grammar_init` (engine core: makes the backend).
+errors come before anything is queued) and `StructuredOutputManager.grammar_init` (engine core: makes the backend).
 All else is vLLM's own. Made for vLLM 0.33.
 """
 
@@ -34,7 +34,7 @@ def register() -> None:
     """
     if os.environ.get(SWITCH) != "1":
         return
-    json_options()  # what cannot be read is told at the start
+    json_options()  # what cannot be read is reported at the start
     try:
         from vllm.sampling_params import SamplingParams
         from vllm.v1.structured_output import StructuredOutputManager
@@ -84,11 +84,11 @@ def _validating(original: Callable[..., None]) -> Callable[..., None]:
 
     def validate(self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
         asked, config = self.structured_outputs, structured_outputs_config
-        told_by_vllm = (
+        is_left_to_vllm = (
             config is None or asked is None or tokenizer is None or getattr(model_config, "is_diffusion", False)
         )
-        if told_by_vllm or config.backend != "auto":
-            if not told_by_vllm:
+        if is_left_to_vllm or config.backend != "auto":
+            if not is_left_to_vllm:
                 _log.warning(
                     "%s=1, but structured_outputs_config.backend is %r; that is what is used", SWITCH, config.backend
                 )

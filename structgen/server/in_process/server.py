@@ -22,8 +22,8 @@ INSTALL = "pip install 'structgen-lm[serve]'"
 class InProcessServer:
     """What ``structgen serve`` runs, over a generator of this process, for clients in this process.
 
-    Its fields, meanings and errors are those of the server (docs/serving.md). The generator is not to be used beside
-    it. ``close``, or the end of a ``with`` block, ends its threads; so does the end of the process.
+    Its fields, meanings and errors are those of the server (docs/serving.md). Nothing else may use the generator
+    meanwhile. ``close``, or the end of a ``with`` block, ends its threads; so does the end of the process.
 
     Args:
         generator: model, tokenizer and vocabulary; anything else is what ``Generator`` takes; None: the built-in model.

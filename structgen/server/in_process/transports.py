@@ -9,7 +9,7 @@ from typing import Any
 from structgen.server.in_process.server import Exchange, InProcessServer
 
 BASE_URL = "http://structgen/v1"
-"""What clients are told to talk to; no name is looked up."""
+"""What clients talk to; no name is looked up."""
 
 
 def http_client(server: InProcessServer, library: Any) -> Any:

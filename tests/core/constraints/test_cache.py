@@ -109,8 +109,8 @@ def test_the_cache_is_bounded() -> None:
 
     cache = CompiledCache(max_bytes=5 * LEAST_BYTES)
     kept = [cache.get(number, Compiled) for number in range(20)]
-    assert len(cache._entries) == 5 and cache.get(19, Compiled) is kept[19]
-    assert cache.get(None, Compiled) is not cache.get(None, Compiled) and len(cache._entries) == 5
+    assert len(cache) == 5 and cache.get(19, Compiled) is kept[19]
+    assert cache.get(None, Compiled) is not cache.get(None, Compiled) and len(cache) == 5
 
 
 def test_what_several_threads_ask_for_is_built_once() -> None:

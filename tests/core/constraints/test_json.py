@@ -203,12 +203,12 @@ def test_the_compile_cache_is_bounded_and_keyed() -> None:
     assert cache.get("a", lambda: build(10)) is not first  # three were newer
     cache.get("e", lambda: build(5 * LEAST_BYTES))  # too large for anything beside it, yet usable
     assert cache.get("e", lambda: build(1)).memory_bytes == 5 * LEAST_BYTES
-    assert len(cache._entries) == 1 and cache.bytes == 5 * LEAST_BYTES
+    assert len(cache) == 1 and cache.bytes == 5 * LEAST_BYTES
     cache.get("f", lambda: build(1)).memory_bytes = 2 * LEAST_BYTES  # it grows
     cache.get("g", lambda: build(1))
     assert cache.bytes == 3 * LEAST_BYTES, "those used last are counted again when another comes in"
     cache.get("f", lambda: build(1))
-    assert cache.bytes == 3 * LEAST_BYTES and list(cache._entries) == ["g", "f"]
+    assert cache.bytes == 3 * LEAST_BYTES and cache._grammars.keys() == ["g", "f"]
 
 
 def test_constraints_differ_by_schema_options_and_type() -> None:

@@ -28,7 +28,7 @@ class Schemas:
         self.dialect = dialect
         self.keywords = [
             word
-            for word in keywords or BY_NAME[dialect].functions
+            for word in keywords or sorted(BY_NAME[dialect].functions)
             if word in BY_NAME[dialect].functions and word not in without and hasattr(self, f"_{word.strip('$')}")
         ]
 

@@ -22,27 +22,27 @@ IN_PLACE = ("anyOf", "allOf", "oneOf", "if", "then", "else", "dependentSchemas")
 VALUES = ("properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items", "prefixItems")
 
 
-def written_out(schema: Any, in_place: bool = False, told: bool = False) -> Any:
+def written_out(schema: Any, in_place: bool = False, says_others: bool = False) -> Any:
     """The schema (2020-12, without references) with the closing in its text.
 
-    ``told``: the schema around it, which it is in place of, says itself what others are, and must see no more.
+    ``says_others``: the schema around it, which it is in place of, says itself what others are, and must see no more.
     """
     if not isinstance(schema, dict):
         return schema
     found = dict(schema)
-    told = (told and in_place) or "unevaluatedProperties" in schema
-    extra: list[Any] = [] if told else [{"properties": dict.fromkeys(_needed(schema), True)}]
+    says_others = (says_others and in_place) or "unevaluatedProperties" in schema
+    extra: list[Any] = [] if says_others else [{"properties": dict.fromkeys(_needed(schema), True)}]
     for keyword in (*VALUES, *IN_PLACE):
         if keyword not in schema or keyword == "if":
             continue
         inside = keyword in IN_PLACE
         value = schema[keyword]
         if keyword in ("properties", "patternProperties", "dependentSchemas"):
-            found[keyword] = {name: written_out(child, inside, told) for name, child in value.items()}
+            found[keyword] = {name: written_out(child, inside, says_others) for name, child in value.items()}
         elif isinstance(value, list):
-            found[keyword] = [written_out(child, inside, told) for child in value]
+            found[keyword] = [written_out(child, inside, says_others) for child in value]
         else:
-            found[keyword] = written_out(value, inside, told)
+            found[keyword] = written_out(value, inside, says_others)
         if keyword == "oneOf":
             extra += [{"anyOf": found.pop(keyword)}, {"not": {"not": {"oneOf": value}}}]  # (without annotations)
     found["allOf"] = [*found.get("allOf", []), *extra]
@@ -248,7 +248,7 @@ def test_malformed_schemas_are_refused_as_ever(schema: Any) -> None:
 
 @pytest.mark.parametrize(("schema", "refused"), [(schema, refused) for schema, _, refused in TABLE], ids=str)
 def test_what_would_be_closed_is_listed_as_open(schema: Any, refused: list[Any]) -> None:
-    """If there is a value that closing takes away, some place is open; each is one that is closed then."""
+    """If there is a value that closing takes away, some schema is open; each is one that is closed then."""
     judge = jsonschema.Draft202012Validator(schema)
     report = structgen.compile_json_schema(schema, VOCABULARY).report
     closed = structgen.compile_json_schema(schema, VOCABULARY, CLOSED).report

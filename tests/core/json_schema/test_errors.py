@@ -51,7 +51,13 @@ TABLE: list[tuple[Any, type[SchemaError], str, str | None, str]] = [
     ({"$ref": 1}, SchemaError, "/$ref", "$ref", "expected a string"),
     ({"items": {"$ref": "#/$defs/b"}, "$defs": {"a": {}}}, UnresolvableReferenceError, "/items/$ref", "$ref", "['a']"),
     ({"$ref": "#/allOf/1", "allOf": [{}]}, UnresolvableReferenceError, "/$ref", "$ref", "a list"),
-    ({"$ref": "#b", "$defs": {"a": {"$anchor": "a"}}}, UnresolvableReferenceError, "/$ref", "$ref", "known are: a"),
+    (
+        {"$ref": "#b", "$defs": {"a": {"$anchor": "a"}}},
+        UnresolvableReferenceError,
+        "/$ref",
+        "$ref",
+        "the anchors are: a",
+    ),
     ({"$ref": "http://a.b/c"}, UnresolvableReferenceError, "/$ref", "$ref", "argument registry"),
     ({"$ref": "#"}, UnresolvableReferenceError, "", "$ref", "without descending into the value"),
 ]

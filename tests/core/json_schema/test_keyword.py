@@ -135,8 +135,8 @@ from structgen.core.json_schema.keyword import Keyword, Schema, if_valid
 from structgen.core.json_schema.formula.language import or_
 
 @Keyword("someOf", "applicator", since=2020, subschemas="list", applies=if_valid)
-def someOf(value, schema, place, context):
-    return or_(*[context.descend(child, place, index, in_place=True) for index, child in enumerate(value)])
+def someOf(value, schema, pointer, context):
+    return or_(*[context.descend(child, pointer, index, in_place=True) for index, child in enumerate(value)])
 
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.lowering import lower

@@ -1,4 +1,4 @@
-"""What Python may hold a schema in: taken as the JSON that it is, or refused with the place and what was expected."""
+"""What Python may hold a schema in: taken as the JSON that it is, or refused with the pointer and what was expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model is told of a schema: each form says the same of it, whatever the schema, in few words."""
+"""How a schema is described to a model: each form says the same of it, whatever the schema, in few words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import referencing
 from referencing.jsonschema import DRAFT202012
 
 from structgen.core.json_schema.dialects import BY_NAME
-from structgen.core.json_schema.prompt_forms import FORMS, MAX_CHARACTERS, FormOption, SchemaForm, checked_form, told
+from structgen.core.json_schema.prompt_forms import FORMS, MAX_CHARACTERS, FormOption, SchemaForm, checked_form
 from structgen.errors import OptionsError
 from tests.core.json_schema.random_schemas import Schemas
 
@@ -44,7 +44,7 @@ BOTH = {
 
 def shown(schema: Any, form: SchemaForm, **options: Any) -> str:
     """What follows the words that ask for JSON."""
-    text = told(schema, form, **options)
+    text = FORMS[form](schema, options.get("registry"))
     lead, _, rest = text.partition("\n" if form in ("schema", "typescript") else ": ")
     assert lead.startswith("Answer with JSON")
     return rest
@@ -146,7 +146,7 @@ BUSHY = {
 @pytest.mark.parametrize("schema", [WIDE, DEEP, BUSHY], ids=["wide", "deep", "bushy"])
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "schema"])
 def test_what_is_said_of_large_schemas_is_short(schema: Any, form: SchemaForm) -> None:
-    text = told(schema, form)
+    text = FORMS[form](schema, None)
     assert 20 < len(text) <= MAX_CHARACTERS + 60
     assert any(name in text for name in ("member0", "down", "p0"))
 
@@ -157,9 +157,9 @@ def test_random_schemas_have_every_form(dialect: str) -> None:
     for _ in range(40):
         schema = schemas.root()
         for form in FORMS:
-            text = told(schema, form)
-            assert text == told(schema, form) and text.startswith("Answer with JSON") and len(text) < 6000
-        example = told(schema, "example").partition("example: ")[2]
+            text = FORMS[form](schema, None)
+            assert text == FORMS[form](schema, None) and text.startswith("Answer with JSON") and len(text) < 6000
+        example = FORMS["example"](schema, None).partition("example: ")[2]
         assert not example or json.loads(example) is not NotImplemented
 
 

@@ -13,7 +13,7 @@ from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import Type
 from structgen.core.json_schema.formula.values import STRING
 from structgen.core.json_schema.lowering import lower
-from structgen.core.json_schema.places import ROOT, pointer
+from structgen.core.json_schema.pointers import ROOT, pointer_text
 from structgen.errors import UnresolvableReferenceError
 from structgen.options import JsonOptions
 
@@ -98,9 +98,9 @@ def test_up_to_draft_7_a_reference_hides_its_siblings() -> None:
 
 
 def test_pointer_spelling() -> None:
-    assert pointer(ROOT) == ""
-    assert pointer((((ROOT, "a/b"), 0), "~")) == "/a~1b/0/~0"
-    assert pointer((("http://a.b",), "x")) == "http://a.b#/x"
+    assert pointer_text(ROOT) == ""
+    assert pointer_text((((ROOT, "a/b"), 0), "~")) == "/a~1b/0/~0"
+    assert pointer_text((("http://a.b",), "x")) == "http://a.b#/x"
 
 
 def test_the_uri_of_the_root_is_that_of_its_own_draft() -> None:

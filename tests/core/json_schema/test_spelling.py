@@ -1,4 +1,4 @@
-"""Words that look like misspelt keywords are told of, others are not; on request all unknown words are refused."""
+"""Words that look like misspelt keywords are reported, others are not; on request all unknown words are refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def edits(word: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("word", "keyword"), MISSPELT)
-def test_a_misspelt_keyword_is_told_of(word: str, keyword: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_misspelt_keyword_is_reported(word: str, keyword: str, caplog: pytest.LogCaptureFixture) -> None:
     schema = {"properties": {"a": {word: {}}}, "type": "object"}
     with caplog.at_level(logging.WARNING, "structgen"):
         lowered = lower(schema)

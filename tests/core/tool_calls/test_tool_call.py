@@ -199,8 +199,14 @@ def test_unfinished_calls() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_instructions(name: str) -> None:
-    told = tool_call(name, TOOLS, parallel_tool_calls=False).instruction()
-    assert told and '"get_weather"' in told and '"city"' in told and FORMATS[name].trigger in told and "one" in told
+    instruction = tool_call(name, TOOLS, parallel_tool_calls=False).instruction()
+    assert (
+        instruction
+        and '"get_weather"' in instruction
+        and '"city"' in instruction
+        and FORMATS[name].trigger in instruction
+        and "one" in instruction
+    )
     assert tool_call(name, TOOLS, tool_choice="none").instruction() is None
 
 

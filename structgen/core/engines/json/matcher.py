@@ -363,7 +363,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
                 _extend(self._text, registers[layout.POSITION] + 2)
             self._note_addresses()
         else:
-            context.resolve(status)
+            self._rows.resolve(context, status)
 
     def _repeat(self, *, ended: bool) -> None:
         """A step after which the configurations are the same."""

@@ -11,7 +11,7 @@ def strong_components(edges: Sequence[Sequence[int]], used: Sequence[bool]) -> l
     index, low = [-1] * size, [0] * size
     on_stack = [False] * size
     stack: list[int] = []
-    found: list[list[int]] = []
+    components: list[list[int]] = []
     counter = 0
     for root in range(size):
         if index[root] >= 0 or not used[root]:
@@ -38,10 +38,10 @@ def strong_components(edges: Sequence[Sequence[int]], used: Sequence[bool]) -> l
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[y])
                 if low[y] == index[y]:
-                    at = stack.index(y) if len(stack) < 8 else len(stack) - 1 - stack[::-1].index(y)
-                    component = stack[at:]
-                    del stack[at:]
+                    start = stack.index(y) if len(stack) < 8 else len(stack) - 1 - stack[::-1].index(y)
+                    component = stack[start:]
+                    del stack[start:]
                     for z in component:
                         on_stack[z] = False
-                    found.append(sorted(component))
-    return found[::-1]
+                    components.append(sorted(component))
+    return components[::-1]

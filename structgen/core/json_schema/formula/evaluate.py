@@ -13,7 +13,7 @@ Refs = Mapping[Hashable, f.Formula]
 
 
 def evaluate(
-    formula: f.Formula, value: Any, refs: Refs | None = None, known: dict[f.Formula, bool] | None = None
+    formula: f.Formula, value: Any, refs: Refs | None = None, truths: dict[f.Formula, bool] | None = None
 ) -> bool:
     """Whether the parsed JSON ``value`` satisfies ``formula``; ``refs`` resolves references.
 
@@ -28,15 +28,15 @@ def evaluate(
     """
     match formula:
         case f.And() | f.Or() | f.One():
-            known = {} if known is None else known
-            if formula not in known:
-                known[formula] = _joined(formula, (evaluate(arg, value, refs, known) for arg in formula.args))
-            return known[formula]
+            truths = {} if truths is None else truths
+            if formula not in truths:
+                truths[formula] = _joined(formula, (evaluate(arg, value, refs, truths) for arg in formula.args))
+            return truths[formula]
         case f.Not():
-            return not evaluate(formula.arg, value, refs, known)
+            return not evaluate(formula.arg, value, refs, truths)
         case f.Ref():
             assert refs is not None, "the formula refers, but no table was given"
-            return evaluate(refs[formula.key], value, refs, known)
+            return evaluate(refs[formula.key], value, refs, truths)
         case f.Type():
             return bool(type_of(value) & formula.mask)
         case f.Enum():
@@ -44,7 +44,7 @@ def evaluate(
         case f.Order():
             return True
         case f.MemberRecord():
-            return evaluate(formula.spelled, value, refs, known)
+            return evaluate(formula.spelled, value, refs, truths)
     return _evaluate_typed(formula, value, refs)
 
 
@@ -76,8 +76,8 @@ def _evaluate_typed(formula: f.Formula, value: Any, refs: Refs | None) -> bool:
         case f.Idx():
             return bit != ARRAY or all(evaluate(formula.value, item, refs) for item in value[formula.lo : formula.hi])
         case f.Items():
-            found = (item for item in value if evaluate(formula.value, item, refs)) if bit == ARRAY else ()
-            return bit != ARRAY or len(list(islice(found, formula.n))) == formula.n
+            matching = (item for item in value if evaluate(formula.value, item, refs)) if bit == ARRAY else ()
+            return bit != ARRAY or len(list(islice(matching, formula.n))) == formula.n
         case f.Uniq():
             return bit != ARRAY or len({canonical(item) for item in value}) == len(value)
     raise AssertionError(f"unknown atom {formula!r}")

@@ -32,302 +32,58 @@ All but Int speak of the value: ``1.0`` is the same as ``1``. Int speaks of its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from fractions import Fraction
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
+from structgen.core.json_schema.formula.atoms import FALSE as FALSE
+from structgen.core.json_schema.formula.atoms import INT as INT
+from structgen.core.json_schema.formula.atoms import MAX_COUNT as MAX_COUNT
+from structgen.core.json_schema.formula.atoms import MAX_NAMED as MAX_NAMED
+from structgen.core.json_schema.formula.atoms import TRUE as TRUE
+from structgen.core.json_schema.formula.atoms import TYPES
+from structgen.core.json_schema.formula.atoms import UNIQ as UNIQ
+from structgen.core.json_schema.formula.atoms import All as All
+from structgen.core.json_schema.formula.atoms import Enum as Enum
+from structgen.core.json_schema.formula.atoms import Format as Format
+from structgen.core.json_schema.formula.atoms import Ge as Ge
+from structgen.core.json_schema.formula.atoms import Gt as Gt
+from structgen.core.json_schema.formula.atoms import Idx as Idx
+from structgen.core.json_schema.formula.atoms import Int as Int
+from structgen.core.json_schema.formula.atoms import Items as Items
+from structgen.core.json_schema.formula.atoms import Keys as Keys
+from structgen.core.json_schema.formula.atoms import Len as Len
+from structgen.core.json_schema.formula.atoms import Mult as Mult
+from structgen.core.json_schema.formula.atoms import Order as Order
+from structgen.core.json_schema.formula.atoms import Pat as Pat
+from structgen.core.json_schema.formula.atoms import Type as Type
+from structgen.core.json_schema.formula.atoms import Uniq as Uniq
+from structgen.core.json_schema.formula.atoms import absent as absent
+from structgen.core.json_schema.formula.atoms import enum_of as enum_of
+from structgen.core.json_schema.formula.atoms import members as members
+from structgen.core.json_schema.formula.atoms import named as named
 from structgen.core.json_schema.formula.nodes import ORDERED as ORDERED
 from structgen.core.json_schema.formula.nodes import REFERS as REFERS
 from structgen.core.json_schema.formula.nodes import Formula as Formula
 from structgen.core.json_schema.formula.nodes import add as _add
 from structgen.core.json_schema.formula.nodes import by_id as _by_id
-from structgen.core.json_schema.formula.nodes import find as _find
 from structgen.core.json_schema.formula.nodes import intern as _intern
 from structgen.core.json_schema.formula.nodes import new as _new
 from structgen.core.json_schema.formula.nodes import node_count as node_count
 from structgen.core.json_schema.formula.nodes import table as _table
-from structgen.core.json_schema.formula.values import ANY, ARRAY, OBJECT, STRING, Canonical, canonical, canonical_type
-
-# --- atoms -----------------------------------------------------------------------------------------------------------
-
-
-class Type(Formula):
-    """The value's type is in ``mask``. ``Type(ANY)`` is TRUE and ``Type(0)`` is FALSE."""
-
-    __slots__ = ("mask",)
-    mask: int
-
-    def __new__(cls, mask: int) -> Type:
-        return _TYPES[mask]
-
-
-_TYPES = [_intern(Type, (mask,)) for mask in range(ANY + 1)]
-
-
-TRUE: Formula = Type(ANY)
-FALSE: Formula = Type(0)
-_NOT_STRING, _NOT_ARRAY, _NOT_OBJECT = Type(ANY & ~STRING), Type(ANY & ~ARRAY), Type(ANY & ~OBJECT)
-
-MAX_COUNT = (1 << 31) - 1
-"""The most code points, items or members that a value is taken to have: tables count in int32, and no text of more than
-2 GiB is read or written. "At least" more is therefore false of every string, array or object, and "at most" is true."""
-
-
-class Enum(Formula):
-    """The value is one of ``values``: canonical forms (`core.json_schema.formula.values`), in order of first mention.
-
-    ``members`` is the same as a set, ``types`` the types (bits) that they have. An enumeration of nothing is FALSE.
-    """
-
-    __slots__ = ("members", "types", "values")
-    values: tuple[Canonical, ...]
-    members: frozenset[Canonical]
-    types: int
-
-    def __new__(cls, values: Iterable[Canonical]) -> Enum:
-        distinct = tuple(dict.fromkeys(values))
-        if not distinct:
-            return FALSE  # type: ignore[return-value]
-        members = frozenset(distinct)
-        key = (Enum, members)
-        handle = _table.get(key)
-        node = handle() if handle is not None else None
-        if node is None:
-            types = 0
-            for value in distinct:
-                types |= STRING if value.__class__ is str else canonical_type(value)
-            node = _new(Enum)
-            node.values, node.members, node.types = distinct, members, types
-            node = _add(node, key)
-        return node  # type: ignore[return-value]
-
-    def __repr__(self) -> str:
-        return f"Enum({self.values!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Enum, (self.values,))
-
-
-def enum_of(values: Iterable[Any]) -> Enum:
-    """`Enum` of parsed JSON values."""
-    return Enum(canonical(value) for value in values)
-
-
-def named(key: str) -> Enum:
-    """``Enum([key])``, the class of one key; from a table, as schemas are made of these."""
-    known = _NAMED.get(key)
-    if known is None:
-        if len(_NAMED) >= MAX_NAMED:
-            _NAMED.clear()
-        known = _NAMED[key] = Enum((key,))
-    return known
-
-
-def members(values: Iterable[tuple[str, Formula]]) -> list[Formula]:
-    """``All(named(key), value)`` for each key and value, but where that says nothing."""
-    found: list[Formula] = []
-    for key, value in values:
-        if value is not TRUE:
-            keys = _NAMED.get(key) or named(key)
-            handle = _table.get((All, (keys.id, value.id)))  # as All does, without the call
-            node = handle() if handle is not None else None
-            found.append(All(keys, value) if node is None else node)
-    return found
+from structgen.core.json_schema.formula.values import ANY, OBJECT, Canonical, canonical_type
 
 
 def present(key: str) -> Formula:
     """The member ``key`` is there: ``not_(All(named(key), FALSE))``, from a table too."""
-    known = _PRESENT.get(key)
-    if known is None:
+    node = _PRESENT.get(key)
+    if node is None:
         if len(_PRESENT) >= MAX_NAMED:
             _PRESENT.clear()
-        known = _PRESENT[key] = not_(All(named(key), FALSE))
-    return known
+        node = _PRESENT[key] = not_(All(named(key), FALSE))
+    return node
 
 
-MAX_NAMED = 8_192
-_NAMED: dict[str, Enum] = {}
 _PRESENT: dict[str, Formula] = {}
-
-
-def absent(key: str) -> Formula:
-    """No member is called ``key`` (true off objects)."""
-    return All(named(key), FALSE)
-
-
-class Mult(Formula):
-    """Number: an integer multiple of ``q`` > 0."""
-
-    __slots__ = ("q",)
-    q: Fraction
-
-    def __new__(cls, q: Fraction | int) -> Mult:
-        return _find((cls, (q,))) or _intern(cls, (Fraction(q),))  # type: ignore[return-value]
-
-
-class Ge(Formula):
-    """Number: at least ``x``."""
-
-    __slots__ = ("x",)
-    x: Fraction
-
-    def __new__(cls, x: Fraction | int) -> Ge:
-        return _find((cls, (x,))) or _intern(cls, (Fraction(x),))  # type: ignore[return-value]
-
-
-class Gt(Formula):
-    """Number: more than ``x``."""
-
-    __slots__ = ("x",)
-    x: Fraction
-
-    def __new__(cls, x: Fraction | int) -> Gt:
-        return _find((cls, (x,))) or _intern(cls, (Fraction(x),))  # type: ignore[return-value]
-
-
-class Int(Formula):
-    """Number: spelled as an integer, with neither fraction nor exponent. The only node is `INT`.
-
-    A property of the text, which parsers keep: Python reads ``1`` as int, ``1.0`` and ``1e0`` as float.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls) -> Int:
-        return _intern(cls, ())
-
-
-INT = Int()
-
-
-class Pat(Formula):
-    """String: the ECMA-262 ``regex`` matches somewhere."""
-
-    __slots__ = ("regex",)
-    regex: str
-
-    def __new__(cls, regex: str) -> Pat:
-        return _intern(cls, (regex,))
-
-
-class Format(Formula):
-    """String: in the language of the format ``name`` as ``dialect`` defines it."""
-
-    __slots__ = ("dialect", "name")
-    name: str
-    dialect: str
-
-    def __new__(cls, name: str, dialect: str = "draft2020-12") -> Format:
-        return _intern(cls, (dialect, name))
-
-
-class Len(Formula):
-    """String: at least ``n`` code points. ``Len(0)`` is TRUE; beyond `MAX_COUNT` there is no such string."""
-
-    __slots__ = ("n",)
-    n: int
-
-    def __new__(cls, n: int) -> Len:
-        if n > MAX_COUNT:
-            return _NOT_STRING  # type: ignore[return-value]
-        return _intern(cls, (n,)) if n > 0 else TRUE  # type: ignore[return-value]
-
-
-class All(Formula):
-    """Object: every member whose key satisfies ``keys`` (a formula over strings) has a value that satisfies ``value``.
-
-    Hence ``All(named("k"), FALSE)`` says that the key k is absent, and its negation that it is required.
-    """
-
-    __slots__ = ("keys", "value")
-    keys: Formula
-    value: Formula
-
-    def __new__(cls, keys: Formula, value: Formula) -> All:
-        if value is TRUE or keys is FALSE:
-            return TRUE  # type: ignore[return-value]
-        key = (cls, (keys.id, value.id))  # as _intern does, without the call: schemas are made of these
-        handle = _table.get(key)
-        node = handle() if handle is not None else None
-        if node is None:
-            node = _new(cls)
-            node.keys, node.value = keys, value
-            node = _add(node, key, keys.flags | value.flags)
-        return node  # type: ignore[return-value]
-
-
-class Keys(Formula):
-    """Object: at least ``n`` members. ``Keys(0)`` is TRUE; beyond `MAX_COUNT` there is no such object."""
-
-    __slots__ = ("n",)
-    n: int
-
-    def __new__(cls, n: int) -> Keys:
-        if n > MAX_COUNT:
-            return _NOT_OBJECT  # type: ignore[return-value]
-        return _intern(cls, (n,)) if n > 0 else TRUE  # type: ignore[return-value]
-
-
-class Idx(Formula):
-    """Array: every item with ``lo`` <= index < ``hi`` (None: no end) satisfies ``value``."""
-
-    __slots__ = ("hi", "lo", "value")
-    lo: int
-    hi: int | None
-    value: Formula
-
-    def __new__(cls, lo: int, hi: int | None, value: Formula) -> Idx:
-        if value is TRUE or (hi is not None and hi <= lo):
-            return TRUE  # type: ignore[return-value]
-        key = (cls, (hi, lo, value.id))  # as _intern does, without the call
-        handle = _table.get(key)
-        node = handle() if handle is not None else None
-        if node is None:
-            node = _new(cls)
-            node.lo, node.hi, node.value = lo, hi, value
-            node = _add(node, key, value.flags)
-        return node  # type: ignore[return-value]
-
-
-class Items(Formula):
-    """Array: at least ``n`` items satisfy ``value``. TRUE if n is 0; beyond `MAX_COUNT` there is no such array."""
-
-    __slots__ = ("n", "value")
-    value: Formula
-    n: int
-
-    def __new__(cls, value: Formula, n: int) -> Items:
-        if n <= 0:
-            return TRUE  # type: ignore[return-value]
-        if value is FALSE or n > MAX_COUNT:
-            return _NOT_ARRAY  # type: ignore[return-value]
-        return _intern(cls, (n, value), value.flags)
-
-
-class Uniq(Formula):
-    """Array: no two items are equal. The only node is `UNIQ`."""
-
-    __slots__ = ()
-
-    def __new__(cls) -> Uniq:
-        return _intern(cls, ())
-
-
-UNIQ = Uniq()
-
-
-class Order(Formula):
-    """Annotation, true of every value: members named in ``names`` are declared in this order, others come last.
-
-    A writer that keeps declared order enforces it where an Order occurs positively (see `unordered`).
-    """
-
-    __slots__ = ("names",)
-    names: tuple[str, ...]
-
-    def __new__(cls, names: Iterable[str]) -> Order:
-        names = tuple(names)
-        return _intern(cls, (names,), ORDERED) if names else TRUE  # type: ignore[return-value]
 
 
 class MemberRecord(Formula):
@@ -352,9 +108,9 @@ class MemberRecord(Formula):
         """The conjunction that it stands for; FALSE, if a member that must be there has no value."""
         if self._spelled is None:
             named_values = members(zip(self.names, self.values, strict=True))
-            rest = All(not_(Enum(self.names)), self.others)
+            others = All(not_(Enum(self.names)), self.others)
             order = Order(self.names) if self.declared else TRUE
-            self._spelled = and_(Type(OBJECT), *named_values, *map(present, self.required), rest, order)
+            self._spelled = and_(Type(OBJECT), *named_values, *map(present, self.required), others, order)
         return self._spelled
 
     def __repr__(self) -> str:
@@ -390,7 +146,7 @@ def spelled(formula: Formula) -> Formula:
     return formula.spelled if formula.__class__ is MemberRecord else formula
 
 
-# --- connectives -----------------------------------------------------------------------------------------------------
+# --- connectives ---
 
 
 class And(Formula):
@@ -449,8 +205,8 @@ def _compound(cls: type[Formula], parts: list[Formula]) -> Formula:
 
 
 def _flattened(given: dict[Formula, None], cls: type[And] | type[Or], unit: Formula) -> dict[Formula, None]:
-    """The distinct operands of a connective, nested ones and records taken apart; but a record beside ``unit`` alone,
-    which says nothing here, stays whole."""
+    """The distinct operands of a connective, nested ones and records taken apart; but a record that has ``unit`` alone
+    with it, which says nothing here, stays whole."""
     given.pop(unit, None)
     whole = len(given) < 2
     flat: dict[Formula, None] = {}
@@ -505,25 +261,25 @@ def and_(*formulas: Formula) -> Formula:
     if mask == 0:
         return FALSE
     if mask != ANY:
-        parts.append(_TYPES[mask])
+        parts.append(TYPES[mask])
     if len(parts) < 2:
         return parts[0] if parts else TRUE
     return _compound(And, parts)
 
 
 def _intersection(enums: list[Enum], mask: int, parts: list[Formula]) -> tuple[Formula, list[Formula]]:
-    """The values in all ``enums`` with a type in ``mask`` that no negated Enum of ``parts`` excludes, and the rest."""
+    """The values in all ``enums`` with a type in ``mask`` that no negated Enum of ``parts`` has; the other parts."""
     excluded: set[Canonical] = set()
-    rest: list[Formula] = []
+    remaining: list[Formula] = []
     for part in parts:
         if isinstance(part, Not) and isinstance(part.arg, Enum):
             excluded |= part.arg.members
         else:
-            rest.append(part)
+            remaining.append(part)
     values = [value for value in enums[0].values if value not in excluded and canonical_type(value) & mask]
     for enum in enums[1:]:
         values = [value for value in values if value in enum.members]
-    return Enum(values), rest
+    return Enum(values), remaining
 
 
 _COUNTS = (Items, Keys, Len)
@@ -578,7 +334,7 @@ def or_(*formulas: Formula) -> Formula:
     if mask == ANY:
         return TRUE
     if mask:
-        parts.append(_TYPES[mask])
+        parts.append(TYPES[mask])
         values = [value for value in values if not canonical_type(value) & mask]
     if values:
         parts.append(Enum(values))
@@ -622,8 +378,8 @@ def one(*formulas: Formula) -> Formula:
     if certain > 1:
         return FALSE
     if certain or repeated:
-        rest = and_(*[not_(unordered(formula)) for formula in single]) if certain else one(*single)
-        return and_(rest, *[not_(unordered(formula)) for formula in repeated])
+        exactly_one = and_(*[not_(unordered(formula)) for formula in single]) if certain else one(*single)
+        return and_(exactly_one, *[not_(unordered(formula)) for formula in repeated])
     if len(single) < 2:
         return single[0] if single else FALSE
     return _compound(One, single)

@@ -12,21 +12,21 @@ _JOINS = frozenset({And, Or, One, Not})
 def leaves(formula: Formula) -> Iterable[Formula]:
     """The distinct parts that ``and``, ``or``, "exactly one" and ``not`` join, in the order in which they stand.
 
-    Linear in the distinct nodes: parts that are shared, as those behind references are, are looked at once.
+    Linear in the distinct nodes: parts that are shared, as those that references lead to are, are looked at once.
     """
     if formula.__class__ not in _JOINS:
         return (formula,)
-    found: list[Formula] = []
+    atoms: list[Formula] = []
     todo, seen = [formula], {formula}
     while todo:
         part = todo.pop()
         cls = part.__class__
         if cls not in _JOINS:
-            found.append(part)
+            atoms.append(part)
             continue
         inner = (part.arg,) if cls is Not else part.args[::-1]  # type: ignore[attr-defined]
         for other in inner:
             if other not in seen:
                 seen.add(other)
                 todo.append(other)
-    return found
+    return atoms

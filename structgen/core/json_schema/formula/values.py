@@ -132,19 +132,19 @@ def decode(value: Canonical) -> Any:
 
 
 def factors(number: int) -> tuple[int, int, int]:
-    """(a, b, rest) with number == 2**a * 5**b * rest, for a positive integer."""
+    """(a, b, remaining) with number == 2**a * 5**b * remaining, for a positive integer."""
     twos = (number & -number).bit_length() - 1
-    fives, rest = _divided(number >> twos, 5)
-    return twos, fives, rest
+    fives, remaining = _divided(number >> twos, 5)
+    return twos, fives, remaining
 
 
 def _divided(number: int, divisor: int) -> tuple[int, int]:
     """How often ``divisor`` divides, and what remains: by its squares first, so in few divisions."""
     if number % divisor:
         return 0, number
-    count, rest = _divided(number, divisor * divisor)
-    quotient, remainder = divmod(rest, divisor)
-    return (2 * count, rest) if remainder else (2 * count + 1, quotient)
+    count, remaining = _divided(number, divisor * divisor)
+    quotient, remainder = divmod(remaining, divisor)
+    return (2 * count, remaining) if remainder else (2 * count + 1, quotient)
 
 
 def decimal_of(number: Fraction | int) -> Decimal:
@@ -154,8 +154,8 @@ def decimal_of(number: Fraction | int) -> Decimal:
         ValueError: there is no finite decimal.
     """
     numerator, denominator = number.numerator, number.denominator
-    twos, fives, rest = factors(denominator)
-    if rest != 1:
+    twos, fives, remaining = factors(denominator)
+    if remaining != 1:
         raise ValueError(f"{number} has no finite decimal spelling")
     places = max(twos, fives)
     scaled = numerator * 2 ** (places - twos) * 5 ** (places - fives)

@@ -86,8 +86,45 @@ class MaskRows:
         try:
             context: KernelContext = self._local.context
         except AttributeError:
-            context = self._local.context = KernelContext(self)
+            context = self._local.context = KernelContext(self.lexicon)
+            context.set(layout.C_KINDS, self.kinds)
+            context.set(layout.C_SLICES, self.slices)
+            context.set(layout.C_SLICE_SIZES, self.slice_sizes)
+            context.set(layout.C_LIMITS, self.limits)
+            context.set(layout.C_MEMORY, self.memory)
+            context.set_words(layout.C_VERSION, self.pool.version)
+            self._refresh(context)
         return context
+
+    def resolve(self, context: KernelContext, status: int) -> None:
+        """Give a kernel what it asked for: a pool row, a mask row, the count of a state's values, or memory."""
+        registers = context.registers
+        if status == layout.MISS:
+            self.pool.fill_number(registers[layout.MISSING])
+        elif status == layout.MISS_ROW:
+            self.compute(registers[layout.MISSING], registers[layout.ALTERNATIVES])
+        elif status == layout.MISS_COUNT:
+            self.pool.count_values(registers[layout.MISSING])
+        elif status != layout.STALE and not context.grow(status):
+            raise AssertionError(f"unknown kernel result {status}")
+        self._refresh(context)
+
+    def _refresh(self, context: KernelContext) -> None:
+        """Let a context take up arrays of the pool and the rows that have been replaced since."""
+        pool = self.pool
+        with self.lock:
+            context.fields[layout.C_VERSION + 1] = pool.version[0]
+            context.set(layout.C_POOL, pool.transitions)
+            context.set(layout.C_FLAGS, pool.flags)
+            context.set(layout.C_PAYLOAD, pool.payload)
+            context.set(layout.C_WORDS_LEFT, pool.words_left)
+            context.set(layout.C_LOOPS, pool.loops)
+            context.set(layout.C_WIDES, pool.wides)
+            context.set(layout.C_SAFE, pool.safe)
+            context.set(layout.C_SLOTS, pool.slots)
+            context.set(layout.C_COUNTS, pool.counts)
+            context.set(layout.C_SYMBOLS, pool.symbols)
+            context.set(layout.C_ROWS, self.blocks)
 
     def compute(self, state: int, place: int) -> None:
         """Compute the row of a pool state (place BODY or ESCAPE) and enter it into the pool's slots."""
@@ -104,7 +141,7 @@ class MaskRows:
                 status = machine.fill_row(context.enter(self._header), state, place, number, out.ctypes.data)
                 if status < layout.MISS:
                     break
-                context.resolve(status)
+                self.resolve(context, status)
             self.pool.slots[2 * state + place] = place_of_row
 
     def row(self, number: int) -> Int32:

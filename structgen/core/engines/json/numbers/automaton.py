@@ -11,13 +11,14 @@ automaton is built lazily and may grow without end; each state is small, and wha
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import replace
 from fractions import Fraction
 from heapq import heappop, heappush
+from itertools import count
 from typing import Any, Protocol
 
+from structgen.core.bounded_cache import BoundedCache
 from structgen.core.engines.json.numbers.spec import NumberSpec, Spelling
 from structgen.core.engines.json.numbers.states import NumberReader, State
 
@@ -234,42 +235,15 @@ class _LimitedReader:
         return self._inner.inner(state[0])
 
 
-class NumberCache:
-    """Automata by spec, those used last. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # an automaton may ask for another while it is made
-        self._entries: OrderedDict[NumberSpec, NumberAutomaton] = OrderedDict()
-        self._made = 0
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    @property
-    def memory_bytes(self) -> int:
-        """About what all take now."""
-        with self._lock:
-            return sum(automaton.memory_bytes for automaton in self._entries.values())
-
-    def get(self, spec: NumberSpec) -> NumberAutomaton:
-        """The automaton of a spec; each time some were made, the oldest give way to `CACHE_BYTES`."""
-        with self._lock:
-            found = self._entries.get(spec)
-            if found is not None:
-                self._entries.move_to_end(spec)
-                return found
-            found = self._entries[spec] = NumberAutomaton(spec)
-            self._made += 1
-            if self._made % RECOUNTED == 0:
-                size = self.memory_bytes
-                while size > CACHE_BYTES and len(self._entries) > 1:
-                    size -= self._entries.popitem(last=False)[1].memory_bytes
-            return found
-
-
-NUMBERS = NumberCache()
+NUMBERS: BoundedCache[NumberSpec, NumberAutomaton] = BoundedCache(CACHE_BYTES, lambda automaton: automaton.memory_bytes)
+_MADE = count(1)
 
 
 def automaton(spec: NumberSpec) -> NumberAutomaton:
     """The automaton of a spec, shared in the process (least recently used ones are dropped). Thread-safe."""
-    return NUMBERS.get(spec)
+    found = NUMBERS.get(spec)
+    if found is None:
+        found = NUMBERS.put(spec, NumberAutomaton(spec))
+        if next(_MADE) % RECOUNTED == 0:
+            NUMBERS.recount()
+    return found

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from structgen.core.json_schema.explained import CLOSING, Parts, Subschema
 from structgen.core.json_schema.formula.language import TRUE, Formula, Type, and_
 from structgen.core.json_schema.formula.values import ANY, ARRAY, OBJECT
-from structgen.core.json_schema.places import escape
+from structgen.core.json_schema.pointers import escape
 
 MOST_QUESTIONS = 100
 """Of how many subschemas, and sets of keywords, it is asked whether they have a value."""
@@ -46,7 +46,7 @@ def blame(parts: Parts, types: int, has_value: HasValue, possible_types: Possibl
 
 class _Search:
     def __init__(self, parts: Parts, has_value: HasValue, possible_types: PossibleTypes) -> None:
-        self._parts = parts.found
+        self._parts = parts.subschemas
         self._has_value, self._possible_types = has_value, possible_types
         self._left = MOST_QUESTIONS
         self._path: set[str] = set()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from structgen.core.engines.json.numbers.automaton import automaton
 from structgen.core.engines.json.numbers.spec import NumberSpec, Spelling, prime_to_ten
+from structgen.core.engines.json.value_graph.context import SpecContext
 from structgen.core.engines.json.value_graph.counted import CountedArrays, CountedPlan, counters
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.key_classes import ObjectBuilder
 from structgen.core.engines.json.value_graph.key_terms import encodable
 from structgen.core.engines.json.value_graph.memory_estimates import NODE_BYTES
-from structgen.core.engines.json.value_graph.normal_form import Conjunction
+from structgen.core.engines.json.value_graph.normal_form import Conjunction, NormalForm
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
 from structgen.core.engines.json.value_graph.scalars import EnumSpec, NumberChoice, StringSpec
 from structgen.core.json_schema.formula.evaluate import evaluate
@@ -52,7 +53,6 @@ from structgen.core.regex.pattern import pattern_dfa
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
-    from structgen.core.engines.json.value_graph.graph import ValueGraph
     from structgen.core.engines.json.value_graph.node import ValueNode
 
 MAX_KNOWN, MAX_KNOWN_BYTES = 2_000, 16 << 20
@@ -104,11 +104,9 @@ def split(literal: Formula) -> tuple[Formula, bool]:
 class Conjunctions:
     """Builds specs for the nodes of one graph. Each method returns None where nothing satisfies the conjunction."""
 
-    def __init__(self, graph: ValueGraph) -> None:
-        self._graph = graph
-        self._options = graph.options
-        form = graph.normal_form
-        self._counted = CountedArrays(graph.node, form.possible, graph.options.max_automaton_states, graph.budget)
+    def __init__(self, context: SpecContext, form: NormalForm, node: Callable[[Formula], ValueNode]) -> None:
+        self._context, self._form, self._node, self._options = context, form, node, context.options
+        self._counted = CountedArrays(node, form.possible, context.options.max_automaton_states, context.budget)
 
     # --- numbers ---
     def number(self, literals: Conjunction) -> NumberChoice | None:
@@ -116,7 +114,7 @@ class Conjunctions:
         key = (literals, self._options.number_spellings, self._options.max_number_length)
         known = _known_numbers.get(key, _UNKNOWN)
         if known is _UNKNOWN:
-            self._graph.budget.spend(NUMBER_STEPS)
+            self._context.budget.spend(NUMBER_STEPS)
             known = _known_numbers.remember(key, self._number(literals))
         return cast("NumberChoice | None", known)
 
@@ -188,7 +186,7 @@ class Conjunctions:
                 values = tuple(
                     [value for value in values if not any(_may_be_of_format(literal, value) for literal in others)]
                 )
-                rest, refs = and_(*others), self._graph.lowered.refs
+                rest, refs = and_(*others), self._context.lowered.refs
                 values = tuple([value for value in values if evaluate(rest, value, refs)])
             return EnumSpec(values) if values else None
         least, most = 0, limit
@@ -203,8 +201,8 @@ class Conjunctions:
             else:
                 found = self.string_dfa(atom, positive)
                 if found is not None:
-                    self._graph.budget.spend(AUTOMATON_STEPS + STATE_STEPS * len(found.accepting))
-                    with self._graph.placed(atom):
+                    self._context.budget.spend(AUTOMATON_STEPS + STATE_STEPS * len(found.accepting))
+                    with self._context.placed(atom):
                         dfa = found if dfa is None else intersect(dfa, found, self._options.max_automaton_states)
         if most is not None and most < least:
             return None
@@ -219,7 +217,7 @@ class Conjunctions:
 
     def string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
         """The automaton of a string atom or of its negation; None: any string."""
-        with self._graph.placed(atom):
+        with self._context.placed(atom):
             return self._string_dfa(atom, positive)
 
     def _string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
@@ -242,7 +240,7 @@ class Conjunctions:
         if len(literals) == 1 and literals[0].__class__ is Idx:
             (whole,) = cast("tuple[Idx]", literals)
             if whole.lo == 0 and whole.hi is None:  # most arrays say no more than this
-                return ArraySpec([], self._graph.node(whole.value), 0, None)
+                return ArraySpec([], self._node(whole.value), 0, None)
         least, most = 0, None
         ranges: list[tuple[int, int | None, Formula]] = []
         distinct: bool | None = None
@@ -261,7 +259,7 @@ class Conjunctions:
         if distinct is False:
             least = max(least, 2)
             if counted or most is not None or any(lo or hi is not None for lo, hi, _ in ranges):
-                self._graph.unsupported(not_(UNIQ), "the negation of uniqueItems beside limits on the items")
+                self._context.unsupported(not_(UNIQ), "the negation of uniqueItems beside limits on the items")
                 distinct = None
         if most is not None and most < least:
             return None
@@ -274,18 +272,20 @@ class Conjunctions:
 
     def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[ValueNode], ValueNode]:
         """Nodes of the items before the last boundary, one each, and of all later items."""
-        node = self._graph.node
+        node = self._node
         if all(lo == 0 and hi is None for lo, hi, _ in ranges):
             return [], node(and_(*[value for _, _, value in ranges]))
         end = max(max(lo, hi or 0) for lo, hi, _ in ranges)
         if end > MAX_PREFIX:
-            self._graph.unsupported(and_(*[value for *_, value in ranges]), f"a tuple of more than {MAX_PREFIX} items")
+            self._context.unsupported(
+                and_(*[value for *_, value in ranges]), f"a tuple of more than {MAX_PREFIX} items"
+            )
         single: dict[int, list[Formula]] = {}  # by place: a tuple has a range for each of its items
         for lo, hi, value in ranges:
             if hi == lo + 1:
                 single.setdefault(lo, []).append(value)
         wide = [(lo, hi, value) for lo, hi, value in ranges if hi != lo + 1]
-        self._graph.budget.spend(end * (1 + len(wide)))
+        self._context.budget.spend(end * (1 + len(wide)))
         prefix = []
         for place in range(end):
             values = [value for lo, hi, value in wide if lo <= place and (hi is None or place < hi)]
@@ -295,7 +295,7 @@ class Conjunctions:
     # --- objects ---
     def object(self, literals: Conjunction) -> ObjectSpec | None:
         """Nodes by key, and which keys must be there."""
-        builder = ObjectBuilder(self._graph, self)
+        builder = ObjectBuilder(self._context, self._form, self._node, self.string_dfa)
         for literal in literals:
             if literal.__class__ is All:
                 builder.members(literal)

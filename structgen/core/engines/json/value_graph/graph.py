@@ -9,13 +9,12 @@ makes the machine live: it never enters what it cannot leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from structgen.core.engines.json.value_graph.blame import blame
-from structgen.core.engines.json.value_graph.budget import schema_too_complex
 from structgen.core.engines.json.value_graph.conjunctions import Conjunctions
+from structgen.core.engines.json.value_graph.context import SpecContext
 from structgen.core.engines.json.value_graph.key_classes import record_spec
 from structgen.core.engines.json.value_graph.liveness import (
     array_live,
@@ -30,7 +29,6 @@ from structgen.core.engines.json.value_graph.objects import is_live
 from structgen.core.engines.json.value_graph.scalars import EnumSpec
 from structgen.core.engines.json.value_graph.shared import SHARED
 from structgen.core.engines.json.value_graph.witness import witness
-from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import (
     FALSE,
@@ -52,15 +50,12 @@ from structgen.errors import (
     SchemaTooComplexError,
     TooComplexError,
     UnsatisfiableSchemaError,
-    UnsupportedPatternError,
     UnsupportedSchemaError,
 )
 from structgen.options import JsonOptions
 
 # Probes within probes: deeper ones would rather exhaust the stack than tell anything. What is not probed may overlap.
 MAX_PROBES = 3
-
-_LENIENCY = 'JsonOptions(unsupported="ignore") leaves it out and lists it on the report.'
 
 # What a value node costs at least.
 NODE_STEPS = 50
@@ -76,13 +71,12 @@ class ValueGraph:
     normal_form: NormalForm
 
     def __init__(self, lowered: Lowered, options: JsonOptions, explains: bool = True) -> None:
-        self.lowered, self.explains = lowered, explains
-        self.options = options
-        self.ignored: list[tuple[str, str]] = []
+        self.context = context = SpecContext(lowered, options)
+        self.lowered, self.options, self.explains = lowered, options, explains
+        self.budget, self.ignored = context.budget, context.ignored
         self.nodes: dict[Formula, ValueNode] = {}
         self._shared = SHARED.under(options).nodes
         self._pending: list[ValueNode] = []
-        self.budget = StepBudget(options.max_steps, lowered.budget.left)
         self._conjunctions: Conjunctions | None = None  # made with the normal form, when first needed
         self._active: set[ValueNode] = set()
         self._expansions: list[ValueNode] = []
@@ -154,7 +148,7 @@ class ValueGraph:
             return
         for node in reachable(root):
             if any(not array_live(spec, is_live) and spec.uncertain for spec in node.arrays):
-                self.unsupported(node.formula, "uniqueItems with minItems over items that have few values")
+                self.context.unsupported(node.formula, "uniqueItems with minItems over items that have few values")
 
     def node(self, formula: Formula) -> ValueNode:
         """The node of a formula; new ones are expanded later, so that recursion in the schema is none here."""
@@ -184,32 +178,6 @@ class ValueGraph:
                     if child.formula not in self.nodes:
                         self.nodes[child.formula] = child
                         found.append(child)
-
-    def unsupported(self, literal: Formula, what: str) -> None:
-        """Raise, or note that ``literal`` is ignored, as the options say."""
-        pointer, keyword = self.lowered.origin(literal) or ("", None)
-        if self.options.unsupported == "ignore":
-            self.ignored.append((pointer, what))
-            return
-        raise UnsupportedSchemaError(
-            f"{what} is not supported yet",
-            pointer=pointer,
-            keyword=keyword,
-            hint=_LENIENCY,
-        )
-
-    @contextmanager
-    def placed(self, literal: Formula) -> Iterator[None]:
-        """A block that makes an automaton for ``literal``; errors in doing so say where it is asked for."""
-        try:
-            yield
-        except PatternError as error:
-            pointer, keyword = self.lowered.origin(literal) or ("", None)
-            error.place_in_schema(pointer, keyword, _LENIENCY if isinstance(error, UnsupportedPatternError) else None)
-            raise
-        except TooComplexError as error:
-            pointer, keyword = self.lowered.origin(literal) or ("", None)
-            raise schema_too_complex(error, self.options, pointer, keyword) from None
 
     def _drain(self) -> None:
         while self._pending:
@@ -255,7 +223,7 @@ class ValueGraph:
         if self._conjunctions is None:
             limit = self.options.max_alternatives
             self.normal_form = NormalForm(self.lowered.refs, limit, self.budget, self._overlap)
-            self._conjunctions = Conjunctions(self)
+            self._conjunctions = Conjunctions(self.context, self.normal_form, self.node)
         return self._conjunctions
 
     def _flags(self, formula: Formula, types: int) -> int:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from structgen.core.engines.json.value_graph.context import SpecContext
 from structgen.core.engines.json.value_graph.existentials import MAX_EXISTENTIALS, choices
 from structgen.core.engines.json.value_graph.key_terms import encodable, named, string_atoms, truth
-from structgen.core.engines.json.value_graph.normal_form import dependency
+from structgen.core.engines.json.value_graph.normal_form import NormalForm, dependency
 from structgen.core.engines.json.value_graph.objects import Choice, KeyClasses, ObjectSpec, Undeclared
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import FALSE, TRUE, All, Enum, Formula, MemberRecord, Not, Or, and_
 from structgen.core.json_schema.formula.values import STRING
+from structgen.core.regex.dfa import Dfa
 from structgen.core.regex.labelled import MANY_WORDS, LabelledDfa, classes_of, side_by_side
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
-    from structgen.core.engines.json.value_graph.conjunctions import Conjunctions
-    from structgen.core.engines.json.value_graph.graph import ValueGraph
     from structgen.core.engines.json.value_graph.node import ValueNode
 
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
@@ -32,9 +32,14 @@ MAX_KEY_PATTERNS = 60  # `product` labels states with 64 bits
 class ObjectBuilder:
     """Collects the literals of one object and builds its spec."""
 
-    def __init__(self, graph: ValueGraph, conjunctions: Conjunctions) -> None:
-        self._graph = graph
-        self._conjunctions = conjunctions
+    def __init__(
+        self,
+        context: SpecContext,
+        form: NormalForm,
+        node: Callable[[Formula], ValueNode],
+        string_dfa: Callable[[Formula, bool], Dfa | None],
+    ) -> None:
+        self._context, self._form, self._node, self._string_dfa = context, form, node, string_dfa
         self._members: dict[str, Formula] = {}  # by key named alone
         self._rules: list[tuple[Formula, Formula]] = []  # (class, formula) of the others
         self._order: dict[str, None] = {}
@@ -84,17 +89,17 @@ class ObjectBuilder:
         """The spec, or None if too few keys are allowed on its face."""
         if self._most is not None and self._most < self._least:
             return None
-        node, value = self._graph.node, self._value
+        node, value = self._node, self._value
         keys = {name: node(value(name)) for name in self._names()}
         others, bits = self._others(keys)
         required = set(self._required)
         dependents: dict[str, set[str]] = {}
         if self._dependents:
-            dependents = closure(self._dependents, self._graph.budget)
+            dependents = closure(self._dependents, self._context.budget)
             for name in self._required:
                 required |= dependents.get(name, set())
             if self._most is not None and self._least > 1:
-                self._graph.unsupported(TRUE, "dependentRequired together with minProperties and maxProperties")
+                self._context.unsupported(TRUE, "dependentRequired together with minProperties and maxProperties")
         spec = ObjectSpec(keys, required, dependents, self._least, self._most, others)
         if self._existentials:
             self._require_some(spec, bits)
@@ -110,7 +115,7 @@ class ObjectBuilder:
             )
         if spec.most is not None and spec.dependents:
             what = "a condition that some member must meet, beside maxProperties and dependentRequired"
-            self._graph.unsupported(TRUE, what)
+            self._context.unsupported(TRUE, what)
         spec.existentials = len(self._existentials)
         for name, node in spec.keys.items():
             allowed = sum(1 << i for i, (keys, _) in enumerate(self._existentials) if self._holds(keys, name))
@@ -121,7 +126,7 @@ class ObjectBuilder:
     def _choices(self, node: ValueNode, allowed: int) -> list[Choice]:
         """The ways in which a member with values ``node`` can meet some of the existentials ``allowed``."""
         conditions = [(1 << i, value) for i, (_, value) in enumerate(self._existentials) if allowed >> i & 1]
-        return choices(node.formula, conditions, self._graph.node, self._graph.normal_form.possible)
+        return choices(node.formula, conditions, self._node, self._form.possible)
 
     def _names(self) -> dict[str, None]:
         """Every key that is named anywhere, in declared order."""
@@ -138,7 +143,7 @@ class ObjectBuilder:
         if not encodable(name):
             return FALSE
         found = self._members.get(name, TRUE)
-        self._graph.budget.spend(RULE_STEPS * len(self._rules))
+        self._context.budget.spend(RULE_STEPS * len(self._rules))
         for keys, value in self._rules:
             if self._holds(keys, name):
                 found = and_(found, value)
@@ -147,19 +152,19 @@ class ObjectBuilder:
     def _holds(self, keys: Formula, name: str) -> bool:
         if keys.__class__ is Not and keys.arg.__class__ is Enum:
             return name not in keys.arg.members
-        return evaluate(keys, name, self._graph.lowered.refs)
+        return evaluate(keys, name, self._context.lowered.refs)
 
     def _others(self, keys: dict[str, ValueNode]) -> tuple[KeyClasses | None, list[int]]:
         """The classes of the keys that are not in ``keys``, and the existentials of each class."""
         if not self._rules and not self._existentials:
-            return KeyClasses.of_all(self._graph.node(TRUE)), []
+            return KeyClasses.of_all(self._node(TRUE)), []
         atoms: dict[Formula, None] = {}
         for rule, _ in (*self._rules, *self._existentials):
             if not (isinstance(rule, Not) and isinstance(rule.arg, Enum)):
                 atoms.update(dict.fromkeys(string_atoms(self._string(rule))))
         if not atoms:
             value, bits = self._of_class({})
-            return (None, []) if value is FALSE else (KeyClasses.of_all(self._graph.node(value)), [bits])
+            return (None, []) if value is FALSE else (KeyClasses.of_all(self._node(value)), [bits])
         return self._classes(list(atoms), keys)
 
     def _of_class(self, facts: dict[Formula, bool]) -> tuple[Formula, int]:
@@ -171,20 +176,20 @@ class ObjectBuilder:
         """What a rule's class says of keys, which are strings."""
         if isinstance(rule, Not) and isinstance(rule.arg, Enum):
             return rule
-        return self._graph.normal_form.restrict(rule, STRING)
+        return self._form.restrict(rule, STRING)
 
     def _classes(self, atoms: list[Formula], keys: dict[str, ValueNode]) -> tuple[KeyClasses | None, list[int]]:
         """Classes by which of ``atoms`` a key satisfies, as one automaton."""
-        limit = self._graph.options.max_automaton_states
-        dfas = [self._conjunctions.string_dfa(atom, True) for atom in atoms]
+        limit = self._context.options.max_automaton_states
+        dfas = [self._string_dfa(atom, True) for atom in atoms]
         present = tuple([dfa for dfa in dfas if dfa is not None])
         if len(present) > MAX_KEY_PATTERNS:
             raise SchemaTooComplexError(
                 f"an object has {len(present)} patterns for keys, more than {MAX_KEY_PATTERNS}", limit=MAX_KEY_PATTERNS
             )
-        with self._graph.placed(atoms[0] if atoms else TRUE):
+        with self._context.placed(atoms[0] if atoms else TRUE):
             sides = side_by_side(present, limit)
-        self._graph.budget.spend(STATE_STEPS * len(sides.bits) * len(present))
+        self._context.budget.spend(STATE_STEPS * len(sides.bits) * len(present))
         places = [i for i, dfa in enumerate(dfas) if dfa is not None]
         formulas: dict[tuple[Formula, int], int] = {}
         classes: list[int] = []
@@ -205,13 +210,13 @@ class ObjectBuilder:
         few = [c for c, n in enumerate(counts) if n and (total if not self._existentials else n) <= MAX_SPELLED_OUT]
         for word, label in automaton.renamed(_only(few, len(counts))).texts() if few else ():
             if word not in keys:
-                keys[word] = self._graph.node(formulas[few[label - 1]][0])
+                keys[word] = self._node(formulas[few[label - 1]][0])
         kept = [c for c, n in enumerate(counts) if n and c not in few]
         if not kept:
             return None, []
         automaton = automaton.renamed(_only(kept, len(counts)))
-        nodes = [self._graph.node(formulas[c][0]) for c in kept]
-        self._graph.budget.spend(STATE_STEPS * len(automaton.labels) * len(kept))
+        nodes = [self._node(formulas[c][0]) for c in kept]
+        self._context.budget.spend(STATE_STEPS * len(automaton.labels) * len(kept))
         return KeyClasses(automaton, nodes, [counts[c] for c in kept]), [formulas[c][1] for c in kept]
 
 

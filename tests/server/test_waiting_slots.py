@@ -1,4 +1,4 @@
-"""Places of requests that are being prepared: whoever has most makes room."""
+"""Slots of requests that are being prepared: whoever has most makes room."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ import pytest
 pytest.importorskip("starlette")
 
 from structgen.server.errors import RequestError, overloaded
-from structgen.server.places import Holdings, WaitingPlace, WaitingPlaces
+from structgen.server.waiting_slots import Holdings, WaitingSlot, WaitingSlots
 
 
 def test_who_has_most_makes_room() -> None:
     async def scenario() -> None:
-        places = WaitingPlaces(lambda _: 4, lambda: overloaded("full", 1.0))
+        slots = WaitingSlots(lambda _: 4, lambda: overloaded("full", 1.0))
         with ExitStack() as held:
-            greedy = [held.enter_context(places.held("greedy")) for _ in range(4)]
+            greedy = [held.enter_context(slots.held("greedy")) for _ in range(4)]
             with pytest.raises(RequestError, match="full"):
-                places.check("greedy")
-            places.check("good")
-            assert not any(place.turned_away.done() for place in greedy), "nobody goes before one comes"
-            held.enter_context(places.held("good"))
+                slots.check("greedy")
+            slots.check("good")
+            assert not any(slot.turned_away.done() for slot in greedy), "nobody goes before one comes"
+            held.enter_context(slots.held("good"))
             with pytest.raises(RequestError, match="full"):
                 greedy[3].turned_away.result()
-            held.enter_context(places.held("good"))
-            assert [place.turned_away.done() for place in greedy] == [False, False, True, True] and len(places) == 4
+            held.enter_context(slots.held("good"))
+            assert [slot.turned_away.done() for slot in greedy] == [False, False, True, True] and len(slots) == 4
             for who in ("good", "greedy"):
                 with pytest.raises(RequestError, match="full"):
-                    places.check(who)
-            held.enter_context(places.held("third"))
-            assert len(places) == 4
-        assert len(places) == 0
+                    slots.check(who)
+            held.enter_context(slots.held("third"))
+            assert len(slots) == 4
+        assert len(slots) == 0
 
     asyncio.run(scenario())
 
 
 def test_one_without_room() -> None:
-    async def scenario() -> WaitingPlace:
-        places = WaitingPlaces(lambda _: 0, lambda: overloaded("full", 1.0))
-        with pytest.raises(RequestError, match="full"), places.held("a"):
-            raise AssertionError("there is no place")
-        with WaitingPlaces(lambda _: 1, lambda: overloaded("full", 1.0)).held("a") as place:
-            return place
+    async def scenario() -> WaitingSlot:
+        slots = WaitingSlots(lambda _: 0, lambda: overloaded("full", 1.0))
+        with pytest.raises(RequestError, match="full"), slots.held("a"):
+            raise AssertionError("there is no slot")
+        with WaitingSlots(lambda _: 1, lambda: overloaded("full", 1.0)).held("a") as slot:
+            return slot
 
     asyncio.run(scenario())
 

@@ -1,4 +1,4 @@
-"""Places of requests that wait: where there is none left, who has most of them makes room."""
+"""Slots of requests that wait: where there is none left, who has most of them makes room."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from structgen.server.errors import RequestError
 _T = TypeVar("_T")
 
 
-class WaitingPlace:
+class WaitingSlot:
     """A request that is being prepared, in the loop in which this was made.
 
     Attributes:
@@ -22,7 +22,9 @@ class WaitingPlace:
 
     def __init__(self) -> None:
         self.turned_away: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.turned_away.add_done_callback(lambda done: done.cancelled() or done.exception())  # told elsewhere, or not
+        self.turned_away.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # reported elsewhere, or not
 
 
 class Holdings(Generic[_T]):
@@ -83,40 +85,40 @@ class Holdings(Generic[_T]):
                 del self._sizes[who]
 
 
-class WaitingPlaces:
+class WaitingSlots:
     """Requests that are being prepared, by caller.
 
     Args:
         room: how many there may be now if a caller is to have one more.
-        full: the error for one for which there is no place.
+        full: the error for one for which there is no slot.
     """
 
     def __init__(self, room: Callable[[str], int], full: Callable[[], RequestError]) -> None:
         self._room, self._full = room, full
-        self._places = Holdings[WaitingPlace]()
+        self._slots = Holdings[WaitingSlot]()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._slots)
 
     def check(self, who: str) -> None:
-        """Raise RequestError where a caller would be given no place."""
-        if len(self) >= self._room(who) and not self._places.excess(who):
+        """Raise RequestError where a caller would be given no slot."""
+        if len(self) >= self._room(who) and not self._slots.excess(who):
             raise self._full()
 
     @contextmanager
-    def held(self, who: str) -> Iterator[WaitingPlace]:
-        """Within, a request of a caller has a place; if need be the last one of the caller who has most.
+    def held(self, who: str) -> Iterator[WaitingSlot]:
+        """Within, a request of a caller has a slot; if need be the last one of the caller who has most.
 
         Raises:
             RequestError: there is none.
         """
         self.check(who)
-        for victim in self._places.make_way(who) if len(self) >= self._room(who) else ():
+        for victim in self._slots.make_way(who) if len(self) >= self._room(who) else ():
             if not victim.turned_away.done():
                 victim.turned_away.set_exception(self._full())
-        place = WaitingPlace()
-        self._places.add(who, place)
+        slot = WaitingSlot()
+        self._slots.add(who, slot)
         try:
-            yield place
+            yield slot
         finally:
-            self._places.discard(place)
+            self._slots.discard(slot)

@@ -1,0 +1,50 @@
+"""What all that builds the specs of one schema shares: options, budget, and how errors say where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from structgen.core.engines.json.value_graph.budget import schema_too_complex
+from structgen.core.json_schema.budget import StepBudget
+from structgen.core.json_schema.formula.language import Formula
+from structgen.core.json_schema.lowering import Lowered
+from structgen.errors import PatternError, TooComplexError, UnsupportedPatternError, UnsupportedSchemaError
+from structgen.options import JsonOptions
+
+_LENIENCY = 'JsonOptions(unsupported="ignore") leaves it out and lists it on the report.'
+
+
+class SpecContext:
+    """Attributes: ``ignored``, what is left out on request: pointers with reasons."""
+
+    def __init__(self, lowered: Lowered, options: JsonOptions) -> None:
+        self.lowered, self.options = lowered, options
+        self.budget = StepBudget(options.max_steps, lowered.budget.left)
+        self.ignored: list[tuple[str, str]] = []
+
+    def unsupported(self, literal: Formula, what: str) -> None:
+        """Raise, or note that ``literal`` is ignored, as the options say."""
+        pointer, keyword = self.lowered.origin(literal) or ("", None)
+        if self.options.unsupported == "ignore":
+            self.ignored.append((pointer, what))
+            return
+        raise UnsupportedSchemaError(
+            f"{what} is not supported yet",
+            pointer=pointer,
+            keyword=keyword,
+            hint=_LENIENCY,
+        )
+
+    @contextmanager
+    def placed(self, literal: Formula) -> Iterator[None]:
+        """A block that makes an automaton for ``literal``; errors in doing so say where it is asked for."""
+        try:
+            yield
+        except PatternError as error:
+            pointer, keyword = self.lowered.origin(literal) or ("", None)
+            error.place_in_schema(pointer, keyword, _LENIENCY if isinstance(error, UnsupportedPatternError) else None)
+            raise
+        except TooComplexError as error:
+            pointer, keyword = self.lowered.origin(literal) or ("", None)
+            raise schema_too_complex(error, self.options, pointer, keyword) from None
