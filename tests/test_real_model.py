@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -32,15 +31,8 @@ SCHEMAS = Path(__file__).parents[1] / "schemas"
 
 
 @pytest.fixture(scope="module")
-def generator() -> Iterator[Generator]:
-    import torch
-
-    # A model this small gains little from threads, and where other work shares the cores they wait on each other
-    # (measured: ten times slower).
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield Generator(backend="transformers")
-    torch.set_num_threads(threads)
+def generator() -> Generator:
+    return Generator(backend="transformers")
 
 
 @pytest.mark.full

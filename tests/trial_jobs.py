@@ -13,6 +13,15 @@ def attempts(setting: Any) -> Callable[[tuple[str, Any]], Any]:
     """What tries a job: what it is, and a value."""
     if setting == "broken":
         raise RuntimeError("this host does not start")
+    if setting == "stopped while it forks":
+        fork = os.fork
+
+        def fork_and_stop() -> int:
+            if child := fork():
+                os.kill(os.getpid(), signal.SIGTERM)
+            return child
+
+        os.fork = fork_and_stop
 
     def attempt(job: tuple[str, Any]) -> Any:
         what, value = job

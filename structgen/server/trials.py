@@ -270,8 +270,10 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
     """The host's process: forks a trial for each job, until the pipe closes. It has one thread."""
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is interrupted is the server, which then ends this
-    signal.signal(signal.SIGTERM, _stop)
     attempt = make(setting)
+    # Only waiting ends by a signal: what raised here while a trial is forked would leave it to itself.
+    stopped, stop = multiprocessing.get_context("spawn").Pipe(duplex=False)
+    signal.signal(signal.SIGTERM, lambda *_: stop.send_bytes(b"stop"))
     warnings.filterwarnings("ignore", category=DeprecationWarning)  # of forks with threads of numpy's, which sleep
     gc.collect()
     gc.freeze()  # so that pages stay shared
@@ -279,7 +281,9 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
     trials: dict[int, _Trial] = {}
     try:
         while True:
-            found = wait([control, *(trial.ended for trial in trials.values())], LOOK_S if trials else None)
+            found = wait([control, stopped, *(trial.ended for trial in trials.values())], LOOK_S if trials else None)
+            if stopped in found:
+                return
             for number in [number for number, trial in trials.items() if trial.ended in found]:
                 trials.pop(number).close()
             if control in found:
@@ -288,7 +292,7 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
                     answer = Connection(reduction.recv_handle(control), readable=False)
                     with suppress(OSError):  # nobody reads
                         answer.send(None)  # it was read
-                    trials[number] = _forked(attempt, job, answer, [control, *trials.values()])
+                    trials[number] = _forked(attempt, job, answer, [control, stopped, stop, *trials.values()])
                 elif number in trials:
                     trials[number].end("unwanted")
             for trial in trials.values():
@@ -301,10 +305,6 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
         for trial in trials.values():
             trial.end("unwanted")
             trial.close()
-
-
-def _stop(*_: object) -> None:
-    raise SystemExit
 
 
 def _forked(attempt: Callable[[Any], Any], job: TrialJob, answer: Connection, others: list[Any]) -> _Trial:

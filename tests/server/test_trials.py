@@ -100,12 +100,11 @@ def test_many_at_once_have_their_own_answers(host: TrialHost) -> None:
 @needs_proc
 def test_nothing_is_left_of_trials(host: TrialHost) -> None:
     """No file is left open, in the server or in the host, and no process that has ended."""
-    parent = host.run(job("echo"))[3]
+    parent = childless(host)
 
     def held() -> tuple[int, ...]:
         return *(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in ("self", parent)), len(children_of(parent))
 
-    until(lambda: not children_of(parent))
     before = held()
     for number in range(30):
         assert host.run(job("echo", number))
@@ -134,7 +133,7 @@ def test_a_lost_host_is_replaced() -> None:
 @needs_proc
 def test_what_is_closed_leaves_no_process() -> None:
     host = TrialHost(attempts, "a setting")
-    parent = host.run(job("echo"))[3]
+    parent = childless(host)
     with ThreadPoolExecutor(2) as threads:
         lost = [threads.submit(host.run, job("sleep", 60)) for _ in range(2)]
         until(lambda: len(children_of(parent)) == 2)
@@ -153,7 +152,7 @@ def test_what_is_closed_leaves_no_process() -> None:
 def test_trials_end_with_a_host_that_is_stopped() -> None:
     host = TrialHost(attempts, "a setting")
     try:
-        parent = host.run(job("echo"))[3]
+        parent = childless(host)
         with ThreadPoolExecutor(1) as threads:
             lost = threads.submit(host.run, job("sleep", 60))
             until(lambda: len(children_of(parent)) == 1)
@@ -162,6 +161,17 @@ def test_trials_end_with_a_host_that_is_stopped() -> None:
             with pytest.raises(LostWorker):
                 lost.result()
         until(lambda: not Path(f"/proc/{child}").exists())
+    finally:
+        host.close()
+
+
+@needs_forks
+def test_a_trial_ends_with_a_host_that_is_stopped_while_it_forks() -> None:
+    host, started = TrialHost(attempts, "stopped while it forks"), time.monotonic()
+    try:
+        with pytest.raises(LostWorker):
+            host.run(job("sleep", 60))
+        assert time.monotonic() - started < 50
     finally:
         host.close()
 
@@ -186,6 +196,13 @@ def test_without_forks() -> None:
         assert workers.run(job("echo", 4))[:2] == ("a setting", 4)
     finally:
         workers.close()
+
+
+def childless(host: TrialHost) -> int:
+    """A host's process, once the trial that said which it is has ended: what is seen next is another's."""
+    parent: int = host.run(job("echo"))[3]
+    until(lambda: not children_of(parent))
+    return parent
 
 
 def children_of(parent: int) -> list[int]:

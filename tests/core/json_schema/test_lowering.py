@@ -57,6 +57,18 @@ def agree(schema: Any, make: Schemas, valid: Callable[[Any], bool], count: int =
     assert [v for v in values if evaluate(lowered.root, v, lowered.refs) != valid(v)] == [], json.dumps(schema)
 
 
+def without_boolean_items(schema: Any) -> Any:
+    """The same for the oracle, whose ``additionalItems`` asks for the length of a Boolean ``items``."""
+    if isinstance(schema, list):
+        return [without_boolean_items(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: without_boolean_items(part) for name, part in schema.items()}
+    if "additionalItems" in parts and isinstance(parts.get("items"), bool):
+        parts["items"] = {} if parts["items"] else {"not": {}}
+    return parts
+
+
 @pytest.mark.parametrize("dialect", VALIDATORS)
 def test_random_schemas_agree_with_jsonschema(dialect: str) -> None:
     for seed in range(250):
@@ -64,7 +76,7 @@ def test_random_schemas_agree_with_jsonschema(dialect: str) -> None:
         late = ("dependencies",) if dialect.startswith("draft20") else ()
         make = Schemas(dialect, seed, without=("unevaluatedProperties", "unevaluatedItems", *late))
         schema = make.root()
-        agree(schema, make, VALIDATORS[dialect](schema).is_valid)
+        agree(schema, make, VALIDATORS[dialect](without_boolean_items(schema)).is_valid)
 
 
 @pytest.mark.parametrize("dialect", ["draft2019-09", "draft2020-12"])

@@ -52,8 +52,7 @@ def command(file: Path, output: Path, model: Path, *options: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """One thread a process: a model this small gains nothing from more."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def run(arguments: list[str]) -> subprocess.CompletedProcess[bytes]:

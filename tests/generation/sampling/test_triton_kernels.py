@@ -20,9 +20,7 @@ HERE = Path(__file__).parent
 
 def run(cases: Path, **environment: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "--tb=short", str(cases)]
-    finished = subprocess.run(
-        command, env={**os.environ, "OMP_NUM_THREADS": "1", **environment}, capture_output=True, text=True, timeout=280
-    )
+    finished = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=280)
     assert finished.returncode == 0, finished.stdout[-6000:] + finished.stderr[-2000:]
 
 

@@ -34,7 +34,6 @@ def model() -> Any:
     from structgen.generation.models.transformers_model import TransformersModel
 
     torch.manual_seed(0)
-    torch.set_num_threads(1)
     config = transformers.LlamaConfig(
         vocab_size=len(TOKENS), hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.5,
