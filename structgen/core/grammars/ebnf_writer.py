@@ -16,6 +16,7 @@ from structgen.core.regex.dfa import Dfa, empty, from_strings, intersect
 from structgen.core.regex.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.core.regex.joining import alternation, concatenation, repetition, shortest_matches
 from structgen.core.regex.pattern import search_dfa
+from structgen.core.regex.steps import check_time
 from structgen.errors import TooComplexError
 
 MAX_COPIES = 2_000
@@ -135,6 +136,7 @@ class EbnfWriter:
 
     def _symbols(self, number: int, tree: EbnfTree) -> list[int]:
         """A tree as symbols; what is regular in one piece is a terminal."""
+        check_time()
         if isinstance(tree, TokenUse):
             return [~self._token(tree)]
         if isinstance(tree, AutomatonUse):
@@ -224,6 +226,7 @@ class EbnfWriter:
     def _as_regular(self, tree: EbnfTree, path: tuple[str, ...], depth: int) -> _Regular | None:
         """The tree with regular rules put in place; None if it refers to itself, is too deep or too large, or
         has special tokens, automata or rules that are more than their trees."""
+        check_time()
         if depth > MAX_TREE[0] or isinstance(tree, TokenUse | AutomatonUse):
             return None
         if isinstance(tree, RuleUse):

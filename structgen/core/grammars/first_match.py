@@ -11,6 +11,7 @@ virtual machine made deterministic), exponential in the worst case. Threads carr
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -165,10 +166,10 @@ class OrderedThreads:
         states = [first]
         rows, accepting = [], []
         for state in states:
-            accepting.append(any(self.is_match(node) and met(d) for node, d in state))
+            accepting.append(self.accepts(state))
             row = []
             for mask in self.masks:
-                target = self._step(state, mask)
+                target = self.step(state, mask)
                 if not target:
                     row.append(-1)
                     continue
@@ -190,7 +191,16 @@ class OrderedThreads:
         _, charset, following = self._nodes[node]
         return charset, following
 
-    def _step(self, state: tuple[Thread, ...], mask: int) -> tuple[Thread, ...]:
+    def accepts(self, state: tuple[Thread, ...]) -> bool:
+        """Whether the first match takes the whole text, if it ends here."""
+        return any(self.is_match(node) and met(demands) for node, demands in state)
+
+    def mask_of(self, character: int) -> int:
+        """The sets that hold a character, as bits."""
+        place = bisect_right(self.segments, character, key=lambda segment: segment[0]) - 1
+        return self.masks[self.segments[place][2]]
+
+    def step(self, state: tuple[Thread, ...], mask: int) -> tuple[Thread, ...]:
         """The state behind a character of the class that lies in the sets of ``mask``."""
         self.steps.spend(1 + len(state))
         raw: list[Thread] = []

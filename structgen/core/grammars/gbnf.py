@@ -34,6 +34,7 @@ from structgen.core.grammars.xgrammar_ebnf import read_xgrammar_rules
 from structgen.core.regex import charset
 from structgen.core.regex.charset import CharSet
 from structgen.core.regex.ecma_ast import Chars, Concat
+from structgen.core.regex.steps import check_time
 from structgen.errors import ConstraintError, GrammarError, GrammarWarning
 
 GbnfDialect: TypeAlias = Literal["llama.cpp", "xgrammar"]
@@ -179,6 +180,7 @@ class _Parser:
         return sequence_of(parts)
 
     def _item(self) -> EbnfTree:
+        check_time()
         kind, text, offset = self.tokens[self.at]
         self.at += 1
         if kind == "name":

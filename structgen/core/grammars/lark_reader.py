@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from structgen.core.grammars.captured import capture_symbols
 from structgen.core.grammars.embedded_schema import EmbeddedSchema, place_at, read_schema
 from structgen.core.grammars.lark_internals import MissingImport, load_grammar
 from structgen.core.grammars.lark_options import CALLBACKS, about_indentation
-from structgen.core.grammars.lark_size import check_depth, check_size
+from structgen.core.grammars.lark_size import check_depth, check_size, check_terminals
 from structgen.core.grammars.limits import MAX_STATES, check_text, grammar_refusal, limited
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.core.grammars.python_regex import terminal_dfa
@@ -26,6 +26,7 @@ from structgen.core.grammars.regular import word_dfa
 from structgen.core.grammars.sources import load_text
 from structgen.core.grammars.token_terminals import TokenPattern, token_pattern
 from structgen.core.regex.dfa import Dfa, empty, from_strings
+from structgen.core.regex.steps import check_time
 from structgen.errors import (
     ConstraintError,
     GrammarError,
@@ -99,7 +100,7 @@ def _read(
     captures: tuple[tuple[str, str], ...],
 ) -> LarkGrammar:
     plain, extras = _without_extras(text, options)
-    terminals, rules, ignored, defined = _compile(plain, text, file, start, folders)
+    terminals, rules, ignored, defined = load(plain, text, file, start, folders, "*")
     places = Places(text)
     builder = _Builder(text, places, extras, captures)
     grammar = builder.build(terminals, rules, ignored, start)
@@ -208,28 +209,18 @@ class Places:
         return Place(line, offset - self._lines[line - 1] + 1)
 
 
-def _compile(
-    plain: str, text: str, file: Path | None, start: str, folders: list[str]
+def load(
+    plain: str, text: str, file: Path | None, start: str, folders: list[str], kept: set[str] | str
 ) -> tuple[list[TerminalDef], list[LarkRule], list[str], list[str]]:
-    """Terminals, rules, ignored terminals and names of all rules, by Lark's loader."""
-    with lark_errors(text):
-        grammar = load(plain, text, file, folders)
-        defined = [definition[0] for definition in grammar.rule_defs]
-        if start not in defined:
-            near = f"; the rules are {', '.join(sorted(d for d in defined if '__' not in d)[:20])}" if defined else ""
-            raise GrammarError(f"there is no rule {start!r} to start from{near}", hint="Name the first rule: start=...")
-        terminals, rules, ignored = grammar.compile([start], "*")
-    return terminals, rules, ignored, defined
-
-
-def load(plain: str, text: str, file: Path | None, folders: list[str]) -> Any:
-    """A grammar as Lark's loader reads it, checked for its size; to be called where `lark_errors` holds.
+    """Terminals, rules, ignored terminals and names of all rules, by Lark's loader, whose work is bounded.
 
     Args:
         plain: the text that Lark is given.
         text: the text that errors are about.
         file: that it was read from; its imports are looked for beside it, too.
+        start: the rule that texts must match.
         folders: where imports are looked for, besides Lark's library.
+        kept: terminals that stay if no rule uses them; "*": all.
     """
 
     def refuse(message: str, budget: str, limit: int, culprit: str) -> Exception:
@@ -237,9 +228,18 @@ def load(plain: str, text: str, file: Path | None, folders: list[str]) -> Any:
         return grammar_refusal(text, place.line, place.column)(message, budget, limit)
 
     check_depth(plain)
-    grammar = load_grammar(plain, file, folders if file is None else [str(file.parent), *folders])
-    check_size(grammar, refuse)
-    return grammar
+    with lark_errors(text):
+        folders = folders if file is None else [str(file.parent), *folders]
+        grammar = load_grammar(plain, file, folders, lambda terminals: check_terminals(terminals, refuse))
+        check_time()
+        defined = [definition[0] for definition in grammar.rule_defs]
+        if start not in defined:
+            near = f"; the rules are {', '.join(sorted(d for d in defined if '__' not in d)[:20])}" if defined else ""
+            raise GrammarError(f"there is no rule {start!r} to start from{near}", hint="Name the first rule: start=...")
+        check_size(grammar, start, refuse)
+        terminals, rules, ignored = grammar.compile([start], kept)
+    check_time()
+    return terminals, rules, ignored, defined
 
 
 @contextmanager
@@ -406,6 +406,7 @@ class _Builder:
         return number
 
     def _make(self, name: str, definition: TerminalDef | None, number: int) -> Terminal:
+        check_time()
         place = self._places.of(name)
         if place == Place() and definition is not None:
             place = self._places.of_text(definition.pattern.raw or "")

@@ -1,18 +1,19 @@
-"""How large Lark would make a grammar, told before it does: templates, alternatives multiplied out, terminals put in.
+"""How large Lark would make a grammar, and what work it would have, known before it begins: it cannot be stopped.
 
 Lark's loader multiplies choices out (``(a|b) (c|d)`` becomes four alternatives), copies rules for repetitions and
-templates, and puts terminals into terminals as text, so a line can ask for more memory than there is.
+templates, and puts terminals into terminals as text, so a line can ask for more memory and time than there is.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from structgen.core.grammars.limits import grammar_refusal
 from structgen.core.grammars.python_regex import MAX_DEPTH as MAX_GROUPS
 from structgen.core.grammars.python_regex import first_too_deep
-from structgen.errors import GrammarTooComplexError
 
 MAX_DEPTH = 80
 """Brackets may be nested this deep: Lark's loader is recursive."""
@@ -26,8 +27,13 @@ MAX_PATTERN = 250_000
 """Characters of a terminal's expression, once the terminals in it are put in."""
 MAX_PATTERNS = 1_000_000
 """The same of all terminals together."""
+MAX_TOKENS = 150_000
+"""Of a grammar's text: names, literals, signs. Lark takes up to 0.1 ms for each."""
+MAX_WORK = 5_000_000
+"""What Lark looks at again and again, altogether: nodes of terminals in terminals, characters of their expressions,
+symbols of rules while it leaves out those that are never used. About a microsecond each."""
 _REPEAT_BREAK = 50  # Lark's threshold: repetitions below it are written out
-_TOKENS = re.compile(r'//[^\n]*|#[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|[(\[{)\]}]')
+_TOKENS = re.compile(r'(?P<comment>//[^\n]*|#[^\n]*)|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|\w+|[^\s]')
 
 Refuse = Callable[[str, str, int, str], Exception]
 """Makes an error of what is too much, the budget, its limit, and the name of the rule or terminal."""
@@ -36,89 +42,182 @@ Size = tuple[float, float]
 
 
 def check_depth(text: str) -> None:
-    """Raises GrammarTooComplexError at the first bracket that is nested too deeply. O(text)."""
-    depth = 0
+    """Raises GrammarTooComplexError at the first bracket that is nested too deeply, at a literal that is too long, and
+    at the first token that is too many. O(text)."""
+    depth = count = 0
     for found in _TOKENS.finditer(text):
-        if len(found.group()) > MAX_PATTERN and found.group()[0] in '"/' and not found.group().startswith("//"):
-            line = text.count("\n", 0, found.start()) + 1
-            column = found.start() - text.rfind("\n", 0, found.start())
-            raise GrammarTooComplexError(
-                "a literal is too long", budget="characters", limit=MAX_PATTERN, line=line, column=column, source=text
-            )
-        if found.group()[0] == "/" and (deep := first_too_deep(found.group())) is not None:
-            offset = found.start() + deep
-            raise GrammarTooComplexError(
-                "groups of an expression are nested too deeply",
-                budget="depth",
-                limit=MAX_GROUPS,
-                line=text.count("\n", 0, offset) + 1,
-                column=offset - text.rfind("\n", 0, offset),
-                source=text,
-            )
-        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(found.group(), 0)
+        if found["comment"]:
+            continue
+        count += 1
+        token = found.group()
+        if count > MAX_TOKENS:
+            _refuse_at(text, found.start(), "the grammar has too many names, literals and signs", "tokens", MAX_TOKENS)
+        if token[0] in '"/' and len(token) > MAX_PATTERN:
+            _refuse_at(text, found.start(), "a literal is too long", "characters", MAX_PATTERN)
+        if token[0] == "/" and (deep := first_too_deep(token)) is not None:
+            message = "groups of an expression are nested too deeply"
+            _refuse_at(text, found.start() + deep, message, "depth", MAX_GROUPS)
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token, 0)
         if depth > MAX_DEPTH:
-            line = text.count("\n", 0, found.start()) + 1
-            column = found.start() - text.rfind("\n", 0, found.start())
-            raise GrammarTooComplexError(
-                "brackets are nested too deeply", budget="depth", limit=MAX_DEPTH, line=line, column=column, source=text
-            )
+            _refuse_at(text, found.start(), "brackets are nested too deeply", "depth", MAX_DEPTH)
 
 
-def check_size(grammar: Any, refuse: Refuse) -> None:
+def _refuse_at(text: str, offset: int, message: str, budget: str, limit: int) -> NoReturn:
+    line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+    raise grammar_refusal(text, line, column)(message, budget, limit)
+
+
+def check_terminals(trees: Mapping[str, Any], refuse: Refuse) -> None:
+    """Check terminals, by name (a declared one is None), before Lark puts them into each other. Linear in their nodes.
+
+    Raises what ``refuse`` makes for the terminal that is too much, and Lark's error for the first that holds itself.
+    """
+
+    def children(node: Any) -> list[Any]:
+        named = (trees.get(str(child.name)) if hasattr(child, "name") else None for child in _children(node))
+        return [tree or child for tree, child in zip(named, _children(node), strict=True)]
+
+    known: dict[int, tuple[float, float]] = {}
+    total = 0.0
+    for name, tree in trees.items():
+        if tree is None:
+            continue
+        try:
+            total += _measure(tree, _expanded_work, known, children)[1]
+        except _Cycle as cycle:
+            culprit = next(name for name, tree in trees.items() if id(tree) in cycle.nodes)
+            from lark.exceptions import GrammarError
+
+            raise GrammarError(
+                f"Recursion in terminal '{culprit}' (recursion is only allowed in rules, not terminals)"
+            ) from None
+        if total > MAX_WORK:
+            raise refuse(f"the terminals in {name}, each put in its place, are too many", "work", MAX_WORK, name)
+
+
+def _expanded_work(node: Any, parts: list[tuple[float, float]]) -> tuple[float, float]:
+    """Nodes of a tree, and those that Lark looks at to find names in it: all below each sequence."""
+    nodes = 1 + sum(count for count, _ in parts)
+    return min(nodes, 1e18), min(
+        sum(work for _, work in parts) + nodes * (getattr(node, "data", "") == "expansion"), 1e18
+    )
+
+
+def check_size(grammar: Any, start: str, refuse: Refuse) -> None:
     """Check what Lark's loader gives (``lark.load_grammar.Grammar``) before it is compiled. Linear in what it holds.
 
     Raises what ``refuse`` makes for the first rule, template or terminal that is too much.
     """
-    _check_terminals(grammar.term_defs, refuse)
+    _check_patterns(grammar.term_defs, refuse)
     bodies = {str(name): (tuple(map(str, params)), tree) for name, params, tree, _ in grammar.rule_defs}
     instances = _Templates(bodies, refuse).count()
-    total = 0.0
+    if sum(instances.values()) * len(bodies) > 10 * MAX_WORK:  # each is looked for among all rules, which is quick
+        name = max(instances, key=lambda name: instances[name])
+        raise refuse(
+            f"the template {name!r} has too many instances for so many rules", "instances", MAX_INSTANCES, name
+        )
+    sizes: dict[str, float] = {}
     for name, (_, tree) in bodies.items():
-        total += _rule_size(tree) * instances.get(name, 1)
-        if total > MAX_SYMBOLS:
+        sizes[name] = _rule_size(tree) * instances.get(name, 1)
+        if sum(sizes.values()) > MAX_SYMBOLS:
             raise refuse(
                 f"with the rule {name!r}, multiplied out, the rules have too many symbols", "symbols", MAX_SYMBOLS, name
             )
+    _check_unused({name: tree for name, (_, tree) in bodies.items()}, sizes, start, refuse)
 
 
-def _check_terminals(definitions: Sequence[tuple[Any, tuple[Any, int]]], refuse: Refuse) -> None:
-    lengths: dict[int, float] = {}
-    total = 0.0
+def _check_unused(trees: Mapping[str, Any], sizes: Mapping[str, float], start: str, refuse: Refuse) -> None:
+    """Lark looks at all rules to leave out those that none uses, and then again, as others may be no longer used."""
+    uses = {name: _names_in(tree) & trees.keys() - {name} for name, tree in trees.items()}
+    users = Counter(used for names in uses.values() for used in names)
+    unused = [name for name in uses if not users[name] and name != start]
+    left, work = sum(sizes.values()), 0.0
+    while unused:
+        work += left
+        if work > MAX_WORK:
+            message = f"rules that are never used, such as {unused[0]!r}, use too many others"
+            raise refuse(message, "work", MAX_WORK, unused[0])
+        left -= sum(sizes[name] for name in unused)
+        users.subtract(used for name in unused for used in uses[name])
+        unused = [
+            name for name in {used: None for gone in unused for used in uses[gone]} if not users[name] and name != start
+        ]
+
+
+def _names_in(tree: Any) -> set[str]:
+    found, stack, seen = set(), [tree], set()
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            stack += _children(node)
+            if hasattr(node, "name"):
+                found.add(str(node.name))
+    return found
+
+
+def _check_patterns(definitions: Sequence[tuple[Any, tuple[Any, int]]], refuse: Refuse) -> None:
+    lengths: dict[int, tuple[float, float]] = {}
+    total = work = 0.0
     for name, (tree, _) in definitions:
         if tree is None:
             continue
-        length = _measure(tree, _pattern_length, lengths)
+        length, more = _measure(tree, _pattern_length, lengths)
         total += length
+        work += more
         if length > MAX_PATTERN:
             raise refuse(f"the expression of the terminal {name} is too long", "characters", MAX_PATTERN, str(name))
         if total > MAX_PATTERNS:
             raise refuse(f"the terminals up to {name} are too long in sum", "characters", MAX_PATTERNS, str(name))
+        if work > MAX_WORK:
+            raise refuse(f"choices in choices up to the terminal {name} are too long", "work", MAX_WORK, str(name))
 
 
-def _measure(root: Any, measure: Callable[[Any, list[Any]], Any], known: dict[int, Any]) -> Any:
-    """A measure of a tree, from that of its children; what is shared is measured once."""
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        children = _children(node)
-        waiting = [child for child in children if id(child) not in known]
-        if waiting:
-            stack += waiting
-            continue
-        stack.pop()
-        known[id(node)] = measure(node, [known[id(child)] for child in children])
-    return known[id(root)]
+class _Cycle(Exception):
+    """A tree holds itself. ``nodes``: the ids of those that hold each other."""
+
+    def __init__(self, nodes: set[int]) -> None:
+        self.nodes = nodes
 
 
 def _children(node: Any) -> list[Any]:
     return node.children if hasattr(node, "children") else []
 
 
-def _pattern_length(node: Any, parts: list[float]) -> float:
+def _measure(
+    root: Any,
+    measure: Callable[[Any, list[Any]], Any],
+    known: dict[int, Any],
+    children_of: Callable[[Any], list[Any]] = _children,
+) -> Any:
+    """A measure of a tree, from that of its children; what is shared is measured once."""
+    stack = [root]
+    begun: dict[int, None] = {}
+    while stack:
+        node = stack[-1]
+        children = children_of(node)
+        waiting = [child for child in children if id(child) not in known]
+        if waiting:
+            begun[id(node)] = None
+            for child in waiting:
+                if id(child) in begun:
+                    path = list(begun)
+                    raise _Cycle(set(path[path.index(id(child)) :]))
+            stack += waiting
+            continue
+        stack.pop()
+        begun.pop(id(node), None)
+        known[id(node)] = measure(node, [known[id(child)] for child in children])
+    return known[id(root)]
+
+
+def _pattern_length(node: Any, parts: list[tuple[float, float]]) -> tuple[float, float]:
+    """Characters of the expression of a tree, and those that Lark reads to make it: all of each choice."""
     if not hasattr(node, "children"):
-        return len(node) if isinstance(node, str) else len(str(node))
-    joined = len(parts) + 4 if node.data == "expansions" and len(parts) > 1 else 8 if node.data == "expr" else 0
-    return min(sum(parts) + joined, 1e18)
+        return len(str(node)), 0
+    extra = len(parts) + 4 if node.data == "expansions" and len(parts) > 1 else 8 if node.data == "expr" else 0
+    length = sum(length for length, _ in parts) + extra
+    return min(length, 1e18), min(sum(work for _, work in parts) + length * (node.data == "expansions"), 1e18)
 
 
 def _rule_size(tree: Any) -> float:

@@ -33,6 +33,7 @@ from structgen.core.regex.ecma_ast import (
     Repeat,
 )
 from structgen.core.regex.pattern import search_dfa
+from structgen.core.regex.steps import check_time
 from structgen.errors import PatternError, PatternTooComplexError, UnsupportedPatternError
 
 NEWLINE = charset.single(10)
@@ -133,6 +134,7 @@ class _Converter:
         return parts[0] if len(parts) == 1 else Concat(parts)
 
     def _node(self, op: Any, value: Any, flags: int) -> Node:
+        check_time()
         if op is c.LITERAL:
             return Chars(_cased([(value, value)], flags))
         if op is c.NOT_LITERAL:

@@ -17,6 +17,7 @@ from structgen.core.regex import charset
 from structgen.core.regex.charset import CharSet
 from structgen.core.regex.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Node, Repeat
 from structgen.core.regex.ecma_classes import fold
+from structgen.core.regex.steps import check_time
 from structgen.errors import PatternError
 
 MAX_REPEAT = 2**31 - 1
@@ -181,6 +182,7 @@ class _Parser:
         return asked(f"(?{switched}:{atom}" + ("\n)" if self._flags.x else ")"), expected)
 
     def _plain_atom(self) -> Node | None:
+        check_time()
         character = self._text[self._at]
         if character == "(":
             return self._group()

@@ -22,6 +22,7 @@ from structgen.core.grammars.xgrammar_macros import MACROS, MacroArguments, Macr
 from structgen.core.regex import charset
 from structgen.core.regex.charset import CharSet
 from structgen.core.regex.ecma_ast import Chars, Concat
+from structgen.core.regex.steps import check_time
 from structgen.errors import TooComplexError
 
 
@@ -209,6 +210,7 @@ class _XgrammarParser:
         return sequence_of(parts)
 
     def _element(self) -> EbnfTree:
+        check_time()
         kind = self._kind()
         if kind == "name":
             return self._name()

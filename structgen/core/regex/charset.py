@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+from structgen.core.regex.steps import check_time
+
 CharSet: TypeAlias = tuple[tuple[int, int], ...]
 """Inclusive code-point ranges, sorted, disjoint and not adjacent (except across the surrogate gap)."""
 
@@ -22,6 +24,7 @@ ANY: CharSet = ((0, SURROGATE_FIRST - 1), (SURROGATE_LAST + 1, MAX_CODE_POINT))
 
 def normalise(ranges: Iterable[tuple[int, int]]) -> CharSet:
     """The canonical form of a union of inclusive ranges (any order, overlaps allowed), surrogates removed."""
+    check_time()
     merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -82,6 +85,7 @@ def partition(sets: Sequence[CharSet]) -> tuple[list[tuple[int, int, int]], list
     flips: dict[int, int] = {0: 0, SURROGATE_FIRST: 0, SURROGATE_LAST + 1: 0}
     for index, charset in enumerate(sets):
         bit = 1 << index
+        check_time()
         for low, high in charset:
             flips[low] = flips.get(low, 0) ^ bit
             flips[high + 1] = flips.get(high + 1, 0) ^ bit

@@ -19,6 +19,7 @@ from structgen.core.regex.ecma_classes import (
     fold,
     property_class,
 )
+from structgen.core.regex.steps import check_time
 from structgen.errors import PatternError, UnsupportedPatternError
 
 MAX_DEPTH = 100
@@ -135,6 +136,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
     def term(self) -> Node:
+        check_time()
         begin = self.at
         char = self.text[begin]
         atom: Node

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.regex.dfa import MAX_STATES, Dfa, from_table, too_complex, universal
+from structgen.core.regex.steps import check_time
 
 
 def word_search(words: Sequence[bytes], max_states: int = MAX_STATES) -> npt.NDArray[np.int32]:
@@ -23,6 +24,7 @@ def word_search(words: Sequence[bytes], max_states: int = MAX_STATES) -> npt.NDA
     children: list[dict[int, int]] = [{}]
     complete: list[int] = [len(words)]  # the first word that ends at a node
     for i, word in enumerate(words):
+        check_time()
         node = 0
         for byte in word:
             if byte not in children[node]:
@@ -66,6 +68,7 @@ def free_text_dfa(search: npt.NDArray[np.int32], word: int | None = None, *, is_
     todo = [(-1, 0)]
     end = -2  # of the text that the word follows
     for node, place in todo:
+        check_time()
         row = np.full(256, -1, np.int32)
         for byte in np.flatnonzero(utf8.transitions[place] >= 0).tolist():
             following = int(search[max(node, 0), byte])

@@ -12,6 +12,7 @@ from structgen.core.kernels.automata.layout import BOL, BOUNDARY, CHAR, EOL, LOO
 from structgen.core.regex.charset import ANY, EMPTY, CharSet, complement, intersection
 from structgen.core.regex.dfa import too_complex
 from structgen.core.regex.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Node, Repeat
+from structgen.core.regex.steps import check_time
 
 NODES_PER_STATE = 4
 """The program may have this many nodes for each automaton state allowed."""
@@ -50,6 +51,7 @@ class Program:
 
     def add(self, op: int, x: int, y: int) -> int:
         """Append a node and return its number."""
+        check_time()
         if len(self.nodes) >= self.limit:
             raise too_complex(self.limit // NODES_PER_STATE, "the expression")
         self.nodes.append((op, x, y))

@@ -11,6 +11,7 @@ import numpy as np
 
 from structgen.core.regex.dfa import Dfa, from_table, too_complex
 from structgen.core.regex.dfa_cache import keeps_automata
+from structgen.core.regex.steps import check_time
 
 MAX_STATES = 200_000
 """Of the automaton, before it is minimised; each takes a kilobyte."""
@@ -35,6 +36,7 @@ def _suffix_automaton(symbols: list[int]) -> list[dict[int, int]]:
     link, length = [-1], [0]
     last = 0
     for symbol in symbols:
+        check_time()
         new = len(follows)
         follows.append({})
         link.append(0)
@@ -69,6 +71,7 @@ def _spelled(follows: list[dict[int, int]], words: list[bytes], max_states: int)
     numbers, todo = {start: 0}, [start]
     edges: list[tuple[int, int, int]] = []
     for number, places in enumerate(todo):  # which grows on the way
+        check_time()
         after: dict[int, set[tuple[int, int, int]]] = {}
         for state, word, offset in places:
             inside = [(state, word, offset)] if word >= 0 else [(t, w, 0) for w, t in follows[state].items()]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import chain
+from operator import or_
 from typing import NamedTuple
 
 from structgen.core.engines.json.members import MemberValues, ObjectCase, ObjectMembers
@@ -99,8 +100,9 @@ def kinds_of(tool: Tool, options: JsonOptions) -> Kinds:
         for name, ways in case.members.items():
             for values, _ in ways:
                 named[name] |= values.kinds
-        for _, values in case.others:
-            others |= values.kinds
+        for _, ways in case.others:
+            for values, _ in ways:
+                others |= values.kinds
     return Kinds(named, others)
 
 
@@ -137,7 +139,7 @@ class ArgumentRules:
         for case in members.cases:
             written |= _CaseRules(self, case).build(self._builder, start)
         if not written:
-            hint = "Members that are only counted, or of which some must exist, must be declared by name."
+            hint = "Members that are only counted must be declared by name."
             raise impossible(self._tool, "none can be written in this format", self._tool.pointer, hint=hint)
         return (start,)
 
@@ -229,7 +231,9 @@ class _State(NamedTuple):
         there: names that are there, as far as others depend on them (all, in any order).
         declared: how many declared ones are there, as far as it matters.
         extra: how many others.
-        met: existentials that are met.
+        met: existentials that declared ones meet.
+        last: existentials that the last argument of a class of undeclared names meets, by class, where it meets some.
+            Those before it do not count: it may have their name, and then it takes their place.
     """
 
     first: int = 0
@@ -237,6 +241,7 @@ class _State(NamedTuple):
     declared: int = 0
     extra: int = 0
     met: int = 0
+    last: frozenset[tuple[int, int]] = frozenset()
 
 
 Step = tuple[tuple[int, ...], _State]
@@ -255,8 +260,12 @@ class _CaseRules:
             name: [(symbols, bits) for values, bits in ways if (symbols := rules.argument(name, values)) is not None]
             for name, ways in case.members.items()
         }
-        others = [rules.other(dfa, values) for dfa, values in case.others]
-        self._others = [symbols for symbols in others if symbols is not None]
+        self._others = [
+            (number, symbols, bits)
+            for number, (dfa, ways) in enumerate(case.others)
+            for values, bits in ways
+            if (symbols := rules.other(dfa, values)) is not None
+        ]
 
     def build(self, builder: GrammarBuilder, start: int) -> bool:
         """Add the rules below ``start``; whether any arguments can be written."""
@@ -286,8 +295,9 @@ class _CaseRules:
             yield from self._declared(state)
         if (at_end or self._any_order) and self._has_room(state):
             extra = min(state.extra + 1, self._case.most or min(self._case.least, 1))
-            for symbols in self._others:
-                yield symbols, state._replace(extra=extra)
+            for number, symbols, bits in self._others:
+                last = {entry for entry in state.last if entry[0] != number} | ({(number, bits)} if bits else set())
+                yield symbols, state._replace(extra=extra, last=frozenset(last))
 
     def _declared(self, state: _State) -> Iterator[Step]:
         if self._any_order:
@@ -303,7 +313,8 @@ class _CaseRules:
         for first, name in following:
             there = state.there | {name} if name in self._relevant else state.there
             for symbols, bits in self._arguments[name]:
-                yield symbols, _State(first, there, min(state.declared + 1, limit), state.extra, state.met | bits)
+                declared = min(state.declared + 1, limit)
+                yield symbols, state._replace(first=first, there=there, declared=declared, met=state.met | bits)
 
     def _has_room(self, state: _State) -> bool:
         return self._case.most is None or state.declared + state.extra < self._case.most
@@ -312,8 +323,12 @@ class _CaseRules:
         case = self._case
         whole = case.required <= state.there if self._any_order else state.first == len(self._names)
         # An argument that is not declared may come twice, and then the last counts: several may be one.
-        enough = state.declared + min(state.extra, 1) >= case.least and state.met == (1 << case.existentials) - 1
-        return whole and enough and all(case.dependents.get(name, set()) <= state.there for name in state.there)
+        enough = state.declared + min(state.extra, 1) >= case.least
+        met = state.met | reduce(or_, (bits for _, bits in state.last), 0)
+        is_met = met == (1 << case.existentials) - 1
+        return (
+            whole and enough and is_met and all(case.dependents.get(name, set()) <= state.there for name in state.there)
+        )
 
 
 def _ending(steps: dict[_State, list[Step]], ends: set[_State]) -> set[_State]:

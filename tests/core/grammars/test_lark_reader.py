@@ -199,8 +199,8 @@ def test_schemas_inside() -> None:
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::structgen.errors.GrammarWarning")
 def test_large_grammars_are_read_fast() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     options = "|".join(f'"w{i}x"' for i in range(3000))
     grammar = compile_lark(f"start: word~2 NUMBER~5000\nword: {options}\nNUMBER: {options}", BYTES)
     assert isinstance(grammar, CfgGrammar) and len(grammar.source.terminals) == 2
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

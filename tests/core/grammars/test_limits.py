@@ -6,14 +6,17 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import structgen
 from structgen.core.compilers import compile_choice, compile_gbnf, compile_lark, compile_regex
 from structgen.core.grammars import limits
 from structgen.core.grammars.limits import grammar_refusal, limited
+from structgen.core.regex.steps import check_time
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import (
     ConstraintError,
@@ -56,6 +59,11 @@ LARK: dict[str, tuple[str, int, int]] = {  # budget and line of the place
     f"start: x\nx: {nested('(', A, ')~0..49', 6)}\n": ("symbols", 2, 1),
     "start: b\nb: " + " ".join(["(A|C|D)"] * 20) + '\nA: "a"\nC: "c"\nD: "d"\n': ("symbols", 2, 1),
     "start: b\nb: " + " ".join(f'["{i}"]' for i in range(24)) + "\n": ("symbols", 2, 1),
+    "start: R0\n" + doubling(40, ":", "R0").upper().replace('"A"', '"a"'): ("work", 2, 1),
+    "start: T0\n" + "".join(f'T{i}: "a" T{i + 1}\n' for i in range(300)) + 'T300: "b"\n': ("work", 21, 1),
+    "start: A\nA: " + "|".join(["(" * 80 + '"a"' + '|"c")' * 80] * 300) + "\n": ("work", 2, 1),
+    'start: "a"\n' + "".join(f'r{i}: "a" r{i + 1}\n' for i in range(4_000)) + 'r4000: "b"\n': ("work", 442, 1),
+    "start: " + '"a" ' * 200_000 + "\n": ("tokens", 1, 600_000),
     'start: A\nA: ((("a"~1000)~1000)~1000)~1000\n': ("automaton states", 2, 1),
     "start: A\nA: /(a|b)*a(a|b){40}/\n": ("automaton states", 2, 1),
     'start: "a"' + " " * 3_000_000: ("characters", 0, 0),
@@ -160,20 +168,69 @@ def test_many_reductions_before_one_terminal() -> None:
 
 @pytest.mark.full
 def test_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever loops, in Lark or in ours: an error, and the thread goes on as if nothing had been."""
+    """What Lark is given, and what is ours: an error, and the thread goes on as if nothing had been."""
     monkeypatch.setattr(limits, "MAX_SECONDS", 0.3)
     slow = "start: r0\n" + "".join(f'r{i}: "a" r{i + 1}\n' for i in range(20_000)) + 'r20000: "b"\n'
     for lexer in ("dynamic", "contextual"):
         with pytest.raises(GrammarTooComplexError, match="seconds"):
             compile_lark(slow, BYTES, lexer=lexer)
         assert compile_lark('start: "a"', BYTES, lexer=lexer).matcher().accept_bytes(b"a")
-    assert sum(range(100_000)) and not [t for t in threading.enumerate() if t.name == "structgen-limits" and wait(t)]
 
 
-def wait(thread: threading.Thread) -> bool:
-    """Whether a thread is still there after a while."""
-    thread.join(1)
-    return thread.is_alive()
+@pytest.mark.parametrize(
+    "compile_one",
+    [
+        lambda: compile_regex("asked|for", BYTES),
+        lambda: compile_regex("asked|for", BYTES, "ecma"),
+        lambda: compile_regex("(?=a)asked(?!for)", BYTES, "ecma"),
+        lambda: compile_gbnf('root ::= "a" root | "b"', BYTES),
+        lambda: compile_gbnf('root ::= "a" root | "b"', BYTES, dialect="xgrammar"),
+        lambda: compile_lark('start: "a" start | "b"', BYTES),
+        lambda: compile_lark('start: "a" start | "b"', BYTES, lexer="contextual"),
+        lambda: compile_lark('start: "a" start | "b"', BYTES, dialect="llguidance"),
+    ],
+)
+def test_each_reader_asks_for_the_time(monkeypatch: pytest.MonkeyPatch, compile_one: Callable[[], object]) -> None:
+    monkeypatch.setattr(limits, "MAX_SECONDS", -1)
+    with pytest.raises((GrammarTooComplexError, PatternTooComplexError), match="more than -1 seconds"):
+        compile_one()
+    monkeypatch.undo()
+    compile_one()
+
+
+def test_time_of_others_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that waits, or whose processor others use, has all of its own time left."""
+    monkeypatch.setattr(limits, "MAX_SECONDS", 0.2)
+    with limited(grammar_refusal("")):
+        for _ in range(5):
+            time.sleep(0.1)
+            check_time()
+    stop = threading.Event()
+    others = [threading.Thread(target=lambda: [None for _ in iter(stop.is_set, True)]) for _ in range(4)]
+    for thread in others:
+        thread.start()
+    try:
+        compile_lark('start: A+\nA: /a+/ | "b"', BYTES)
+    finally:
+        stop.set()
+        for thread in others:
+            thread.join()
+
+
+def test_threads_have_times_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SECONDS", -1)
+    with pytest.raises(GrammarTooComplexError), limited(grammar_refusal("")):
+        thread = threading.Thread(target=check_time)
+        thread.start()
+        thread.join()
+        check_time()
+    check_time()
+
+
+def test_no_exception_comes_from_outside() -> None:
+    """Errors are raised by the loops that take too long, in their own threads."""
+    for file in (Path(structgen.__file__).parent).rglob("*.py"):
+        assert "PyThreadState_SetAsyncExc" not in file.read_text(encoding="utf-8"), file
 
 
 def test_limits_of_a_block() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -135,6 +136,62 @@ def test_invalid_arguments_are_refused(name: str) -> None:
             assert taken == is_valid(arguments, tools[0]), (arguments, tools[0])
             refused += not taken
     assert refused > 20
+
+
+EXISTENTIALS: list[dict[str, Any]] = [
+    {"type": "object", "not": {"additionalProperties": {"type": "boolean"}}},
+    {"type": "object", "properties": {"a": {"type": "integer"}}, "not": {"additionalProperties": {"type": "boolean"}}},
+    {
+        "type": "object",
+        "allOf": [
+            {"not": {"patternProperties": {"^b": {"type": "boolean"}}}},
+            {"not": {"additionalProperties": {"type": "integer"}}},
+        ],
+    },
+    {
+        "type": "object",
+        "oneOf": [
+            {"multipleOf": 1},
+            {
+                "properties": {"b": {"type": "object"}, "a": {"type": "boolean"}},
+                "additionalProperties": {"type": "boolean"},
+                "unevaluatedProperties": {"type": "object"},
+            },
+        ],
+    },
+    {"anyOf": [{"required": ["k"]}, {"not": {"patternProperties": {"b": {"type": "object"}}}}], "type": "object"},
+]
+
+
+@pytest.mark.parametrize("name", ["qwen3_coder", "glm4_5"])
+@pytest.mark.parametrize("order", ["any", "declared"])
+@pytest.mark.parametrize("parameters", EXISTENTIALS, ids=range(len(EXISTENTIALS)))
+def test_arguments_without_a_declaration_meet_existentials(name: str, order: Any, parameters: dict[str, Any]) -> None:
+    """Where they come last of their class: one that follows might have the same name, and take their place."""
+    tool = {"name": "f", "parameters": parameters}
+    judge, rng = Judge(parameters, "draft2020-12"), random.Random(0)
+    constraint = constraint_of(name, [tool], JsonOptions.exact(key_order=order))
+    assert constraint is not None
+    grammar, taken = constraint.compile(BYTES), 0
+    for _ in range(10):
+        matcher = grammar.matcher()
+        data = bytes(random_output(matcher, BYTES, rng, 60))
+        text = data if matcher.is_accepting() else data + matcher.shortest_completion()
+        (call,) = constraint.parse(text.decode())[:1]
+        assert isinstance(call, ToolCall) and judge.valid(call.arguments), (call, tool)
+    befores: list[dict[str, Any]] = [{}, {"zz": True}, {"a": 1}, {"b": {}, "ab": {}}]
+    for meeting in (7, {"b": 1}, "x", True):
+        for before in befores:
+            found = set()
+            for order_of_names in permutations([*before, "bc"]):
+                arguments = {key: {**before, "bc": meeting}[key] for key in order_of_names}
+                matcher = grammar.matcher()
+                text = constraint.render([ToolCall("f", arguments)]).encode()
+                found.add(bool(matcher.accept_bytes(text) and matcher.is_accepting()))
+            valid = judge.valid({**before, "bc": meeting})
+            assert found == {False} if not valid else True in found, (before, meeting, tool)
+            taken += valid
+    assert taken
 
 
 @pytest.mark.full

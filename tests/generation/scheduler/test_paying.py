@@ -11,7 +11,7 @@ import pytest
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
-from structgen.generation.models.llamacpp.model import LlamaCppModel
+from structgen.generation.models.llamacpp.model import STEP_COSTS
 from structgen.generation.models.model_runner import Part, Reading
 from structgen.generation.models.tiny import TinyModel, TinyRows
 from structgen.generation.sampling import SamplingParams
@@ -31,7 +31,7 @@ VOCABULARY = Vocabulary([None, *(bytes([byte]) for byte in range(97, 123))], eos
 TOKENS = 24
 SECOND, GROWING = 0.03, 0.0004  # of a step of one token, and of asking for the drafts after a node
 PROSE, CYCLE = 9, 10  # what prompts begin with
-QUANTISED = prior_of(LlamaCppModel)
+QUANTISED = prior_of(SimpleNamespace(step_costs=STEP_COSTS))
 
 
 class Clock:

@@ -17,7 +17,7 @@ from structgen.core.engines.cfg.compiled import MASK_BYTES, ROW_BYTES, CfgGramma
 from structgen.core.engines.cfg.completion import CfgCompletions
 from structgen.core.engines.cfg.last_bytes import bytes_before, last_bytes_of
 from structgen.core.engines.cfg.machine import CfgAutomata, CfgMachine
-from structgen.core.engines.composed.branch import Branch
+from structgen.core.engines.composed.configuration import Configuration
 from structgen.core.engines.composed.crossings import crossing_index
 from structgen.core.engines.composed.matcher import ComposedMatcher
 from structgen.core.engines.protocols import Grammar
@@ -117,7 +117,7 @@ class ComposedGrammar:
 
     @property
     def completions_are_shortest(self) -> bool:
-        """See `Grammar.completions_are_shortest`: embedded texts need not be, nor readings that were given up."""
+        """See `Grammar.completions_are_shortest`: embedded texts need not be, nor configurations that were given up."""
         return False
 
     @property
@@ -131,9 +131,9 @@ class ComposedGrammar:
         """See `Grammar.is_outdated`: an embedded grammar is."""
         return any(content.grammar.is_outdated for content in self.contents.values())
 
-    def is_wide(self, branch: Branch) -> bool:
-        """Whether what a branch reads can end nearly everywhere, such as a line of text."""
-        return (self.before if branch.content is None else branch.content.last).bit_count() > WIDE
+    def is_wide(self, configuration: Configuration) -> bool:
+        """Whether what a configuration reads can end nearly everywhere, such as a line of text."""
+        return (self.before if configuration.content is None else configuration.content.last).bit_count() > WIDE
 
     def scratch(self, rows: int) -> npt.NDArray[np.int32]:
         """A bitmask of so many rows or more for the thread that asks, the same each time while it is large enough."""

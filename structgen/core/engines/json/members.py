@@ -79,7 +79,8 @@ class ObjectCase:
         dependents: names that must be there if another is.
         least, most: how many members there are; ``most`` None: no limit.
         existentials: how many conditions the members have to meet together.
-        others: names that may be there besides, in classes with their values. They are no names of `ObjectMembers`.
+        others: names that may be there besides, in classes that share no name, with ways as for members. They are no
+            names of `ObjectMembers`.
     """
 
     members: dict[str, list[tuple[MemberValues, int]]]
@@ -88,7 +89,7 @@ class ObjectCase:
     least: int
     most: int | None
     existentials: int
-    others: list[tuple[Dfa, MemberValues]]
+    others: list[tuple[Dfa, list[tuple[MemberValues, int]]]]
 
 
 class ObjectMembers:
@@ -148,7 +149,10 @@ class ObjectMembers:
             members[name] = [(self._of(node), bits) for node, bits in ways if node.live]
         limit = self.options.max_automaton_states
         named = from_strings(self.names, limit)
-        rest = [(difference(dfa, named, limit), self._of(node)) for dfa, node, _ in classes]
+        others = [
+            (difference(dfa, named, limit), [(self._of(node), bits) for node, bits in [(plain, 0), *ways] if node.live])
+            for dfa, plain, ways in classes
+        ]
         return ObjectCase(
             members,
             frozenset(spec.required),
@@ -156,7 +160,7 @@ class ObjectMembers:
             spec.least,
             spec.most,
             spec.existentials,
-            [(dfa, values) for dfa, values in rest if not dfa.is_empty],
+            [(dfa, ways) for dfa, ways in others if not dfa.is_empty],
         )
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from structgen.core.engines.byte_sets import EVERY_BYTE
+from structgen.core.engines.lalr.liveness import FAR_STEPS
+from structgen.core.engines.lalr.liveness_proofs import prove, with_dead_ends
 from structgen.core.engines.lalr.machine import LalrMachine
 from structgen.core.engines.lalr.matcher import LalrMatcher
-from structgen.core.engines.lalr.proofs import prove
 from structgen.core.engines.lalr.tables import LalrTables, read_tables
-from structgen.core.engines.lalr.trust import with_trust
-from structgen.core.engines.lalr.witness import FAR_STEPS
 from structgen.core.engines.shared_machine import SharedMachine
 from structgen.core.grammars.spelling import (
     bytes_apart,
@@ -44,17 +43,17 @@ class LalrGrammar(SharedMachine[LalrMachine]):
         self, source: str | Path, vocabulary: Vocabulary, start: str, import_paths: Iterable[str | Path] = ()
     ) -> None:
         self.vocabulary = vocabulary
-        self.tables = with_trust(read_tables(source, start, import_paths, missing_characters(vocabulary)))
+        self.tables = with_dead_ends(read_tables(source, start, import_paths, missing_characters(vocabulary)))
         self.narrowed = _narrowed(vocabulary, lambda: read_tables(source, start, import_paths))
         if self.narrowed:
             warn_narrowed(self.narrowed)
         self._proofs = prove(self.tables)
         self._begin()
         machine, text = self._machine, self.tables.text
-        if machine.live(machine.start) != k.YES and not machine.witnesses.is_live(machine.start):
-            if not machine.witnesses.undecided:
+        if machine.live(machine.start) != k.YES and not machine.liveness.is_live(machine.start):
+            if not machine.liveness.undecided:
                 raise unspellable(EmptyLanguageError("no text is in the language", source=text), vocabulary, text)
-            if not machine.witnesses.search_far(machine.start):
+            if not machine.liveness.search_far(machine.start):
                 message = "no text of the language was found, nor that there is none"
                 raise GrammarTooComplexError(message, budget="search steps", limit=FAR_STEPS, source=text)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.lalr.proofs import Proofs, parser_arrays
+from structgen.core.engines.lalr.liveness_proofs import Proofs, parser_arrays
 from structgen.core.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, TAB_WIDTH, LalrTables
 from structgen.core.kernels.heaps import Heap
 from structgen.core.kernels.lalr import machine as k
@@ -17,7 +17,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GrammarError
 
 if TYPE_CHECKING:
-    from structgen.core.engines.lalr.witness import Witnesses
+    from structgen.core.engines.lalr.liveness import Liveness
 
 FIRST_HEAP, FIRST_HASH, FIRST_UNKNOWN = 1 << 17, 1 << 13, 1 << 12
 MOST_WORDS = 1 << 30
@@ -37,7 +37,7 @@ class LalrMachine(Heap):
     def __init__(
         self, tables: LalrTables, proofs: Proofs | None, vocabulary: Vocabulary, mask_bytes: int, row_bytes: int
     ) -> None:
-        from structgen.core.engines.lalr.witness import Witnesses
+        from structgen.core.engines.lalr.liveness import Liveness
 
         super().__init__(k.run, k.REHASH, k.HEADER, k.SINK_WORDS, FIRST_HEAP, FIRST_HASH)
         self.tables = tables
@@ -51,7 +51,7 @@ class LalrMachine(Heap):
         rows = max(1, mask_bytes // (4 * self.width))
         self._set(k.H_MASKS, np.empty(rows * self.width, np.int32))
         self.heap[k.H_MASK_CAP], self.heap[k.H_EPOCH] = rows, 1
-        self.witnesses: Witnesses = Witnesses(self)
+        self.liveness: Liveness = Liveness(self)
         self.bounds: dict[int, int] = {}
         self.start = self.call(k.START, tables.start, 0, 0)
         self.settled = int(self.heap[k.H_TOP])
@@ -68,14 +68,14 @@ class LalrMachine(Heap):
 
         Of those whose stacks are cut, which come as negative numbers, only what their lexer states can be.
         """
-        given_up = self.witnesses.undecided
+        given_up = self.liveness.undecided
         for config in configs:
             if config < 0:
-                self.witnesses.prepare(-config)
+                self.liveness.prepare(-config)
             elif self.heap[config + k.CONFIG_LIVE] == 0:
-                live = self.witnesses.is_live(config)
+                live = self.liveness.is_live(config)
                 self.heap[config + k.CONFIG_LIVE] = k.YES if live else k.NO
-            if self.witnesses.undecided > given_up:
+            if self.liveness.undecided > given_up:
                 break
 
     def live(self, config: int) -> int:

@@ -28,7 +28,7 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
     @property
     def stats(self) -> dict[str, int]:
         """``undecided``: states that were given up because no completion was found in bounded time."""
-        return {"undecided": self._machine.witnesses.undecided}
+        return {"undecided": self._machine.liveness.undecided}
 
     def _make_room(self) -> None:
         """Move to another machine once this one is outgrown, so that a long text takes no more memory than a short one.
@@ -45,7 +45,7 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
                 old.settled = int(old.heap[k.H_TOP])
                 return
             new.settled = int(new.heap[k.H_TOP])
-            new.witnesses.undecided = max(new.witnesses.undecided, old.witnesses.undecided)
+            new.liveness.undecided = max(new.liveness.undecided, old.liveness.undecided)
         self._state = moved[0]
         self._history = [state if was > 0 else -state for state, was in zip(moved[1:], self._history, strict=True)]
         self._machine, self._root, self._lock = new, new.root, new.lock
@@ -60,13 +60,13 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
             return b""
         first, whole = self._whole_character()
         with whole._lock:
-            rest = whole._machine.witnesses.complete(whole._state)
+            rest = whole._machine.liveness.complete(whole._state)
         if rest is None:
             raise MatcherStateError("no completion was found")
         return first + rest.encode()
 
     def completion_bound(self) -> int:
-        """See `Matcher.completion_bound`: the length of a way to the end that is kept, so mostly more than the text's.
+        """See `Matcher.completion_bound`: the length of a completion that is kept, so mostly more than the text's.
 
         O(1) for states that were seen before.
         """
@@ -76,7 +76,7 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
         if bound is None:
             first, whole = self._whole_character()
             with whole._lock:
-                rest = whole._machine.witnesses.bound(whole._state)
+                rest = whole._machine.liveness.bound(whole._state)
             with self._lock:
                 bound = self._machine.bounds[self._state] = TOO_LONG if rest is None else len(first) + rest
         return bound

@@ -1,13 +1,12 @@
 """What Lark makes of a grammar for its LALR parser and contextual lexer, in numbers.
 
-Lark itself builds the parse table and the lexers; this reads them, so that priorities, conflicts, the order in which
-terminals are tried and which keywords retype which terminals are Lark's own.
+Lark's loader reads the grammar. Its parse table, the lexer of each state, the order in which terminals are tried and
+the keywords that retype texts of others are made here as Lark makes them: it cannot be stopped.
 """
 
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.engines.lalr.automaton import LalrAutomaton, RuleConflict, lalr_automaton
 from structgen.core.engines.lalr.terminals import TerminalAutomata, TerminalError, terminal_automata
-from structgen.core.grammars.lark_internals import LalrParser, build_lalr
 from structgen.core.grammars.lark_options import CALLBACKS, INDENTATION, about_indentation
 from structgen.core.grammars.lark_reader import Places, lark_errors, load, special_tokens
 from structgen.core.grammars.limits import check_text, grammar_refusal, limited
@@ -27,15 +26,13 @@ from structgen.core.grammars.sources import load_text
 from structgen.core.kernels.lalr.layout import FINAL, PENDING_END
 from structgen.core.regex.charset import EMPTY, CharSet, single
 from structgen.core.regex.ecma_ast import Node
-from structgen.errors import GrammarError, PatternError, PatternTooComplexError, TooComplexError
+from structgen.core.regex.steps import check_time
+from structgen.errors import GrammarError, PatternError, PatternTooComplexError
 
 END = "$END"
 INDENT, DEDENT = "_INDENT", "_DEDENT"
 OPENING, CLOSING = ("LPAR", "LSQB", "LBRACE"), ("RPAR", "RSQB", "RBRACE")
 TAB_WIDTH = 8
-MAX_ENTRIES = 1 << 25
-"""Of the parse table; Lark's own takes a hundred times the memory."""
-_building = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +46,7 @@ class LalrTables:
         action: int32[states, terminals]: 0 none, ``(state + 1) << 1`` shift, ``(rule + 1) << 1 | 1`` reduce.
         goto: int32[states, nonterminals].
         rules: origin and expansion of each rule, terminals as ``~terminal``.
+        items: the kernel items ``(rule, dot)`` of each state; of the first one, the rules of the whole text at dot 0.
         start, end: the states where parsing begins and ends.
         lexer_of: int32[states].
         lexers: for each lexer the terminals that it tries, in order.
@@ -56,7 +54,7 @@ class LalrTables:
         ignored: the ignored terminals.
         newline: the terminal whose text the indenter looks at, or -1.
         distrust: whether the parser may run into dead ends: Lark has resolved conflicts, some rule has no text, or
-            (`trust`) none that the lexers surely read as meant.
+            (`liveness_proofs`) none that the lexers surely read as meant.
         clean: terminals that every lexer ends cleanly wherever they may stand, if nothing is distrusted.
     """
 
@@ -66,6 +64,7 @@ class LalrTables:
     action: npt.NDArray[np.int32]
     goto: npt.NDArray[np.int32]
     rules: list[tuple[int, tuple[int, ...]]]
+    items: list[list[tuple[int, int]]]
     start: int
     end: int
     lexer_of: npt.NDArray[np.int32]
@@ -92,9 +91,20 @@ def read_tables(
     text, file = load_text(source)
     check_text(text)
     _refuse_special_tokens(text)
-    with _building, limited(grammar_refusal(text)):
-        parser = _build(text, file, start, list(map(str, import_paths)))
-        return _Reader(text, parser, absent).read()
+    with limited(grammar_refusal(text)):
+        loaded = _load(text, file, start, list(map(str, import_paths)))
+        return _Reader(text, loaded, start, absent).read()
+
+
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    """What Lark's loader has made of a grammar: definitions of terminals by name, in Lark's order, rules, the names of
+    ignored terminals and of the one that the indenter looks at (None without an indenter)."""
+
+    terminals: dict[str, Any]
+    rules: list[Any]
+    ignored: list[str]
+    newline: str | None
 
 
 def _refuse_special_tokens(text: str) -> None:
@@ -109,24 +119,36 @@ def _refuse_special_tokens(text: str) -> None:
         )
 
 
-def _build(text: str, file: Path | None, start: str, folders: list[str]) -> LalrParser:
-    """Lark's own parser."""
-    with lark_errors(text):
-        postlex = _indenter(text) if re.search(rf"^\s*%declare\b[^\n]*\b{INDENT}\b", text, re.MULTILINE) else None
-        grammar = load(text, text, file, folders)
-        try:
-            parser = build_lalr(grammar, start, postlex)
-        except re.error as error:  # Lark puts all terminals of a lexer into one expression
-            raise GrammarError(f"a terminal's expression cannot be used: {error}", source=text) from error
-    _check_declared(text, parser)
-    return parser
+def _load(text: str, file: Path | None, start: str, folders: list[str]) -> _Loaded:
+    newline = None
+    if re.search(rf"^\s*%declare\b[^\n]*\b{INDENT}\b", text, re.MULTILINE):
+        newline = "_NEWLINE" if re.search(r"\b_NEWLINE\b", text) else "_NL"
+    kept = {newline} if newline else set()
+    terminals, rules, ignored, _ = load(text, text, file, start, folders, kept)
+    loaded = _Loaded({terminal.name: terminal for terminal in terminals}, _reached(rules, start), ignored, newline)
+    _check_declared(text, loaded)
+    return loaded
 
 
-def _check_declared(text: str, parser: LalrParser) -> None:
+def _reached(rules: list[Any], start: str) -> list[Any]:
+    """The rules that the first one leads to; Lark leaves out others only where they do not use each other."""
+    by_origin: dict[str, list[Any]] = {}
+    for rule in rules:
+        by_origin.setdefault(rule.origin.name, []).append(rule)
+    names = [start]
+    reached = {start}
+    for name in names:  # which grows
+        for rule in by_origin[name]:
+            fresh = {symbol.name for symbol in rule.expansion if not symbol.is_term} - reached
+            reached |= fresh
+            names += sorted(fresh)
+    return [rule for name in names for rule in by_origin[name]]
+
+
+def _check_declared(text: str, loaded: _Loaded) -> None:
     """Refuse terminals that only a callback, or another indenter, would bring."""
-    rules = {rule for row in parser.states.values() for reduces, rule in row.values() if reduces}
-    used = {symbol.name for rule in rules for symbol in rule.expansion if symbol.is_term}
-    without = sorted(used - set(parser.terminals) - ({INDENT, DEDENT} if parser.newline else set()))
+    used = {symbol.name for rule in loaded.rules for symbol in rule.expansion if symbol.is_term}
+    without = sorted(used - set(loaded.terminals) - ({INDENT, DEDENT} if loaded.newline else set()))
     if without:
         place = Places(text).of(without[0])
         raise GrammarError(
@@ -136,7 +158,7 @@ def _check_declared(text: str, parser: LalrParser) -> None:
             source=text,
             hint=about_indentation(without[0]) or CALLBACKS,
         )
-    if parser.newline and parser.newline not in parser.terminals:
+    if loaded.newline and loaded.newline not in loaded.terminals:
         raise GrammarError(
             "the indenter looks at the terminal _NL or _NEWLINE, and none of them stands in a rule",
             source=text,
@@ -144,94 +166,93 @@ def _check_declared(text: str, parser: LalrParser) -> None:
         )
 
 
-def _indenter(text: str) -> Any:
-    from lark.indenter import PythonIndenter
-
-    if re.search(r"\b_NEWLINE\b", text):
-        return PythonIndenter()
-    return type("NlIndenter", (PythonIndenter,), {"NL_type": "_NL"})()
-
-
 class _Reader:
-    """Numbers Lark's terminals, rules and states."""
+    """Numbers Lark's terminals and rules, and makes of them what Lark's parser and lexers would be."""
 
-    def __init__(self, text: str, parser: LalrParser, absent: CharSet) -> None:
+    def __init__(self, text: str, loaded: _Loaded, start: str, absent: CharSet) -> None:
         self._absent = absent
-        self._text, self._parser = text, parser
-        self._patterns = parser.terminals
-        declared = [INDENT, DEDENT] if parser.newline else []
+        self._text, self._loaded, self._start = text, loaded, start
+        self._patterns = loaded.terminals
+        declared = [INDENT, DEDENT] if loaded.newline else []
         self._names = [*self._patterns, *(name for name in declared if name not in self._patterns), END]
         self._numbers = {name: i for i, name in enumerate(self._names)}
 
     def read(self) -> LalrTables:
-        nodes = self._nodes()
-        rules, origins = self._rules()
-        action, goto = self._table(rules, origins)
-        parser = self._parser
-        lexers, lexer_of, callbacks = self._lexers()
-        automata = self._automata(nodes, callbacks)
+        origins = {name: i for i, name in enumerate(dict.fromkeys(rule.origin.name for rule in self._loaded.rules))}
         symbols = {**{name: ~i for name, i in self._numbers.items()}, **origins}
-        numbered = [(origins[r.origin.name], tuple(symbols[s.name] for s in r.expansion)) for r in rules]
+        rules = [(origins[r.origin.name], tuple(symbols[s.name] for s in r.expansion)) for r in self._loaded.rules]
+        parser = self._automaton(rules, origins[self._start])
+        nodes = self._nodes()
+        with lark_errors(self._text):  # of widths of expressions
+            lexers, lexer_of = self._lexers(parser.action)
+            self._check_lexers(lexers)
+        automata = self._automata(nodes, lexers)
+        newline = self._loaded.newline
         return LalrTables(
             self._text,
             self._names,
             automata,
-            action,
-            goto,
-            numbered,
-            parser.start,
+            parser.action,
+            parser.goto,
+            rules,
+            parser.items,
+            0,
             parser.end,
             lexer_of,
-            lexers,
-            self._retyped(automata, callbacks),
-            [self._numbers[name] for name in parser.ignored],
-            self._numbers[parser.newline] if parser.newline else -1,
-            parser.conflicts or not _all_productive(numbered, len(origins), _without_text(automata)),
+            [self._without_words(lexer, automata) for lexer in lexers],
+            _retyped(automata, lexers),
+            [self._numbers[name] for name in self._loaded.ignored],
+            self._numbers[newline] if newline else -1,
+            parser.has_conflicts
+            or any(rule.options.priority for rule in self._loaded.rules)
+            or not _all_productive(rules, len(origins), _without_text(automata)),
         )
 
-    def _rules(self) -> tuple[list[Any], dict[str, int]]:
-        rules: dict[Any, None] = {}
-        origins: dict[str, int] = {}
-        for row in self._parser.states.values():
-            for name, (reduces, rule) in row.items():
-                if name not in self._numbers:
-                    origins.setdefault(name, len(origins))
-                elif reduces:
-                    rules.setdefault(rule)
-                    origins.setdefault(rule.origin.name, len(origins))
-        return list(rules), origins
+    def _automaton(self, rules: list[tuple[int, tuple[int, ...]]], start: int) -> LalrAutomaton:
+        given = self._loaded.rules
+        count = 1 + max(origin for origin, _ in rules)
+        try:
+            return lalr_automaton(rules, start, len(self._names), count, lambda rule: given[rule].options.priority or 0)
+        except RuleConflict as conflict:
+            shown = "".join(f"\n\t- {given[rule]}" for rule in conflict.rules)
+            name = self._names[conflict.terminal]
+            place = self._place(given[conflict.rules[0]].origin.name)
+            raise GrammarError(
+                f"Reduce/Reduce collision in {name} between the following rules: {shown}",
+                line=place.line,
+                column=place.column,
+                source=self._text,
+            ) from None
 
-    def _table(self, rules: list[Any], origins: dict[str, int]) -> tuple[Any, Any]:
-        states = self._parser.states
-        size = max(states) + 1
-        numbers = {rule: i for i, rule in enumerate(rules)}
-        if size * (len(self._names) + len(origins)) > MAX_ENTRIES:
-            raise TooComplexError("Lark's parse table is too large", budget="table entries", limit=MAX_ENTRIES)
-        action = np.zeros((size, len(self._names)), np.int32)
-        goto = np.full((size, max(len(origins), 1)), -1, np.int32)
-        for state, row in states.items():
-            for name, (reduces, argument) in row.items():
-                if name not in self._numbers:
-                    goto[state, origins[name]] = argument
-                elif reduces:
-                    action[state, self._numbers[name]] = (numbers[argument] + 1) << 1 | 1
-                else:
-                    action[state, self._numbers[name]] = (argument + 1) << 1
-        return action, goto
+    def _lexers(self, action: npt.NDArray[np.int32]) -> tuple[list[list[int]], npt.NDArray[np.int32]]:
+        """The terminals that each lexer looks for, in Lark's order, and the lexer of each state."""
+        patterns = self._patterns
+        always = [*self._loaded.ignored, *([self._loaded.newline] if self._loaded.newline else [])]
+        numbers: dict[frozenset[str], int] = {}
+        lexer_of = np.zeros(len(action), np.int32)
+        for state, row in enumerate(action):
+            names = frozenset(self._names[terminal] for terminal in np.flatnonzero(row).tolist())
+            lexer_of[state] = numbers.setdefault(names | {*always} & patterns.keys(), len(numbers))
 
-    def _lexers(self) -> tuple[list[list[int]], Any, list[dict[int, list[int]]]]:
-        """The terminals of each lexer, the lexer of each state, and the keywords of each lexer's terminals."""
-        number = self._numbers
-        found, lexer_at = self._parser.lexers()
-        lexers = [[number[name] for name in lexer.terminals] for lexer in found]
-        callbacks = [
-            {number[name]: [number[word] for word in words] for name, words in lexer.keywords.items()}
-            for lexer in found
-        ]
-        lexer_of = np.zeros(max(self._parser.states) + 1, np.int32)
-        for state, lexer_number in lexer_at.items():
-            lexer_of[state] = lexer_number
-        return lexers, lexer_of, callbacks
+        def order(name: str) -> tuple[int, int, int, str]:
+            pattern = patterns[name].pattern
+            return -patterns[name].priority, -pattern.max_width, -len(pattern.value), name
+
+        lexers = [sorted(names & patterns.keys(), key=order) for names in numbers]
+        return [[self._numbers[name] for name in names] for names in lexers], lexer_of
+
+    def _check_lexers(self, lexers: list[list[int]]) -> None:
+        """Refuse what Lark's lexers refuse: terminals without text, and groups of one name in one lexer."""
+        for lexer in lexers:
+            groups = {self._names[number] for number in lexer}
+            for name in map(self._names.__getitem__, lexer):
+                pattern = self._patterns[name].pattern
+                if pattern.min_width == 0:
+                    self._refuse(name, "it may have no text", "Make it optional in a rule instead.")
+                for group in re.findall(r"\(\?P<(\w+)>", pattern.to_regexp()):
+                    if group in groups:
+                        self._refuse(name, f"another group has the name {group!r}", "Name the groups differently.")
+                    groups.add(group)
 
     def _nodes(self) -> list[Node | None]:
         """The syntax trees of the terminals."""
@@ -248,14 +269,10 @@ class _Reader:
                 self._refuse(name, error.message)
         return nodes
 
-    def _automata(self, nodes: list[Node | None], callbacks: list[dict[int, list[int]]]) -> TerminalAutomata:
-        keywords: dict[int, dict[int, Any]] = {}
-        for callback in callbacks:
-            for terminal, words in callback.items():
-                keywords.setdefault(terminal, {}).update((word, nodes[word]) for word in words)
-        told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._parser.newline else []
+    def _automata(self, nodes: list[Node | None], lexers: list[list[int]]) -> TerminalAutomata:
+        told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._loaded.newline else []
         try:
-            return terminal_automata(nodes, keywords, told_apart, self._absent)
+            return terminal_automata(nodes, self._words_beside(lexers), told_apart, self._absent)
         except TerminalError as error:
             name, cause = self._names[error.number], error.cause
             if cause is None:
@@ -264,29 +281,55 @@ class _Reader:
             refuse = grammar_refusal(self._text, place.line, place.column)
             raise refuse(f"the terminal {name}: {error.message}", cause.budget or "size", cause.limit) from None
 
+    def _words_beside(self, lexers: list[list[int]]) -> dict[int, dict[int, str]]:
+        """For each terminal that is an expression, the words of equal priority that some lexer looks for, too."""
+        definitions = {self._numbers[name]: definition for name, definition in self._patterns.items()}
+        found: dict[int, dict[int, str]] = {}
+        for lexer in lexers:
+            check_time()
+            words = [terminal for terminal in lexer if definitions[terminal].pattern.type == "str"]
+            for terminal in lexer:
+                own = definitions[terminal]
+                if own.pattern.type != "str":
+                    equal = (word for word in words if definitions[word].priority == own.priority)
+                    found.setdefault(terminal, {}).update((word, definitions[word].pattern.value) for word in equal)
+        return found
+
+    def _without_words(self, lexer: list[int], automata: TerminalAutomata) -> list[int]:
+        """The terminals that a lexer tries: no words that are texts of others, if these have all of their flags."""
+        flags = {number: frozenset(self._patterns[self._names[number]].pattern.flags) for number in lexer}
+        left_out = {
+            word
+            for terminal in lexer
+            for word in automata.words.get(terminal, ())
+            if flags.get(word, {0}) <= flags[terminal]
+        }
+        return [terminal for terminal in lexer if terminal not in left_out]
+
     def _place(self, name: str) -> Place:
         return Places(self._text).of(name)
 
-    def _refuse(self, name: str, message: str) -> NoReturn:
+    def _refuse(
+        self, name: str, message: str, hint: str = "Write it without that lookaround, or use lexer='dynamic'."
+    ) -> NoReturn:
         place = self._place(name)
         raise GrammarError(
             f"the terminal {name}: {message}",
             line=place.line,
             column=place.column,
             source=self._text,
-            hint="Write it without that lookaround, or use lexer='dynamic'.",
+            hint=hint,
         )
 
-    def _retyped(self, automata: TerminalAutomata, callbacks: list[dict[int, list[int]]]) -> npt.NDArray[np.int32]:
-        """The first keyword, in the lexer's order, that the text is."""
-        retyped = np.full((len(callbacks), len(automata.keyword_sets)), -1, np.int32)
-        for lexer, callback in enumerate(callbacks):
-            for number, (terminal, words) in enumerate(automata.keyword_sets):
-                for word in callback.get(terminal, ()):
-                    if word in words:
-                        retyped[lexer, number] = word
-                        break
-        return retyped
+
+def _retyped(automata: TerminalAutomata, lexers: list[list[int]]) -> npt.NDArray[np.int32]:
+    """The first keyword, in each lexer's order, that a text is."""
+    retyped = np.full((len(lexers), len(automata.keyword_sets)), -1, np.int32)
+    for row, lexer in zip(retyped, lexers, strict=True):
+        for number, (terminal, words) in enumerate(automata.keyword_sets):
+            if terminal in lexer:
+                row[number] = next((word for word in lexer if word in words), -1)
+    return retyped
 
 
 def _without_text(automata: TerminalAutomata) -> set[int]:

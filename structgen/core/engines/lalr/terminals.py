@@ -27,7 +27,8 @@ from structgen.core.kernels.automata.layout import MATCH
 from structgen.core.kernels.lalr.layout import FINAL, PENDING_END
 from structgen.core.regex.charset import EMPTY, CharSet
 from structgen.core.regex.dfa import too_complex
-from structgen.core.regex.ecma_ast import Chars, Concat, Node
+from structgen.core.regex.ecma_ast import Node
+from structgen.core.regex.steps import check_time
 from structgen.errors import TooComplexError
 
 MAX_STATES = 4_000
@@ -51,6 +52,7 @@ class TerminalAutomata:
         starts: first state of each terminal.
         keyword_sets: ``(terminal, keywords)``: texts of a terminal that are also those of other ones; 0 is no keyword.
         masks: for each class, the sets of characters that hold it.
+        words: for each terminal, those of the words it was made with that are texts of it.
     """
 
     segments: tuple[tuple[int, int, int], ...]
@@ -60,6 +62,7 @@ class TerminalAutomata:
     starts: list[int]
     keyword_sets: list[tuple[int, frozenset[int]]]
     masks: list[int]
+    words: dict[int, list[int]]
     classes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +71,7 @@ class TerminalAutomata:
 
 def terminal_automata(
     expressions: Sequence[Node | None],
-    keywords: Mapping[int, Mapping[int, Node]],
+    words: Mapping[int, Mapping[int, str]],
     told_apart: Sequence[CharSet] = (),
     absent: CharSet = EMPTY,
 ) -> TerminalAutomata:
@@ -76,7 +79,7 @@ def terminal_automata(
 
     Args:
         expressions: syntax trees; None for terminals without text of their own.
-        keywords: for a terminal, those that its text may be retyped to, as rows of characters.
+        words: for a terminal, the terminals that are words, and their texts: its text is retyped to one that it is.
         told_apart: sets of characters that must be classes of their own.
         absent: characters that no text holds.
 
@@ -84,7 +87,7 @@ def terminal_automata(
         TerminalError: an expression looks behind its beginning, or more than a character beyond its end; or more than
             ``MAX_STATES`` states for one terminal, or too many steps for all.
     """
-    return _Builder(expressions, keywords, told_apart, absent).build()
+    return _Builder(expressions, words, told_apart, absent).build()
 
 
 class TerminalError(Exception):
@@ -113,30 +116,46 @@ class _Builder:
     def __init__(
         self,
         expressions: Sequence[Node | None],
-        keywords: Mapping[int, Mapping[int, Node]],
+        words: Mapping[int, Mapping[int, str]],
         told_apart: Sequence[CharSet],
         absent: CharSet,
     ) -> None:
         program = OrderedProgram(MAX_NODES)
         self._starts: list[int] = []
-        self._words: list[frozenset[tuple[int, int]]] = []
         for number, node in enumerate(expressions):
+            check_time()
             try:
                 with _of_terminal(number):
                     self._starts.append(-1 if node is None else program.emit(node, program.add(MATCH, 0, 0)))
             except NotSupportedError:
                 raise _refused(number, "has a lookaround that is not one row of characters") from None
-            words = keywords.get(number, {})
-            self._words.append(frozenset((word, _chain(program, body)) for word, body in words.items()))
         for charset in (*told_apart, absent) if absent else told_apart:
             program.sets.setdefault(charset, len(program.sets))
         self._program = program
         self._absent = 1 << program.sets[absent] if absent else 0
         self._threads = OrderedThreads(program)
+        self._words = {number: self._words_of(number, texts) for number, texts in words.items()}
         self._rows: list[list[int]] = [[0] * len(self._threads.masks)]
         self._flags = [0]
         self._keywords = [0]
         self._keyword_sets: dict[tuple[int, frozenset[int]], int] = {(-1, frozenset()): 0}
+
+    def _words_of(self, number: int, texts: Mapping[int, str]) -> list[int]:
+        """The words that the first match of a terminal takes whole."""
+        with _of_terminal(number):
+            first = self._threads.close([(self._starts[number], ())], None)
+            steps: dict[tuple[tuple[Thread, ...], int], tuple[Thread, ...]] = {}
+            found = []
+            for word, text in texts.items():
+                state = first
+                for character in text:
+                    mask = self._threads.mask_of(ord(character))
+                    if (state, mask) not in steps:
+                        steps[state, mask] = self._threads.step(state, mask)
+                    state = steps[state, mask]
+                if self._threads.accepts(state):
+                    found.append(word)
+            return found
 
     def build(self) -> TerminalAutomata:
         first = []
@@ -151,13 +170,15 @@ class _Builder:
             first,
             list(self._keyword_sets),
             self._threads.masks,
+            self._words,
         )
 
     def _automaton(self, number: int, start: int) -> int:
         """Append the states of a terminal; the first one's number."""
         threads = self._threads
         threads.looks_behind = False
-        begin: State = (threads.close([(start, ())], None), self._words[number], False)
+        words = frozenset((word, self._starts[word]) for word in self._words.get(number, ()))
+        begin: State = (threads.close([(start, ())], None), words, False)
         if threads.looks_behind:
             raise _refused(number, "looks behind its beginning (\\b, ^ or a lookbehind)")
         first = len(self._rows)
@@ -241,16 +262,6 @@ class _Builder:
         self._flags.append(FINAL * final | PENDING_END * ends | ALIVE * bool(threads))
         keyword = (number, matched)
         self._keywords.append(self._keyword_sets.setdefault(keyword, len(self._keyword_sets)) if matched else 0)
-
-
-def _chain(program: OrderedProgram, body: Node) -> int:
-    """Append the nodes of a word."""
-    following = program.add(MATCH, 0, 0)
-    parts = body.parts if isinstance(body, Concat) else (body,)
-    for part in reversed(parts):
-        assert isinstance(part, Chars), "keywords are rows of characters"
-        following = program.char(part.charset, following)
-    return following
 
 
 def _refused(number: int, what: str) -> TerminalError:

@@ -129,9 +129,9 @@ def test_a_reading_that_is_not_written_does_not_hide_another() -> None:
     long = Reluctant((b"abc" * 9, b"b"), BYTES)
     matcher = embed(outer("x", "yy"), {1: short, 2: long}).matcher()
     assert isinstance(matcher, ComposedMatcher)
-    assert matcher.accept_bytes(b"<a") and len(matcher._branches) == 2
+    assert matcher.accept_bytes(b"<a") and len(matcher._configurations) == 2
     assert matcher.completion_bound() == 2 == len(matcher.shortest_completion())
-    assert matcher.accept_bytes(b"bc") and len(matcher._branches) == 1
+    assert matcher.accept_bytes(b"bc") and len(matcher._configurations) == 1
     assert matcher.completion_bound() == TOO_LONG
     with pytest.raises(CompletionTooLongError):
         matcher.shortest_completion()
@@ -144,5 +144,5 @@ def test_long_texts_of_many_parts() -> None:
     assert isinstance(matcher, ComposedMatcher)
     for _ in range(300):
         assert matcher.accept_bytes(b'{"b":"x"')
-        assert matcher.completion_bound() == 1 and len(matcher._branches) <= 2
+        assert matcher.completion_bound() == 1 and len(matcher._configurations) <= 2
         assert matcher.accept_bytes(b"}\n") and matcher.completion_bound() == 0

@@ -81,7 +81,6 @@ async def h():
 """
 
 
-@pytest.mark.full
 def test_every_state_of_python_can_be_completed() -> None:
     """The newline token at which a block begins, and strings of several lines, among them."""
     grammar = compile_contextual(bundled("python.lark"), BYTES, "file_input")
@@ -94,30 +93,29 @@ def test_every_state_of_python_can_be_completed() -> None:
         assert matcher.accept_bytes(PYTHON[i : i + 1]), PYTHON[:i]
 
 
-@pytest.mark.first_case
 @pytest.mark.parametrize(
     "start", [b"def f():\n  if x:\n    try:\n", b"class A:\n  def f():\n    if x:\n      try:\n      "]
 )
-def test_a_newline_token_has_a_way(start: bytes) -> None:
+def test_a_newline_token_has_a_completion(start: bytes) -> None:
     """However much text its block still needs: a search gives up before it has found that."""
     matcher = compile_contextual(bundled("python.lark"), BYTES, "file_input").matcher()
     assert matcher.accept_bytes(start)
-    way = matcher._machine.witnesses._ways.complete(matcher._state)
-    assert way is not None and len(way) == matcher.completion_bound()
-    assert matcher.accept_bytes(way.encode()) and matcher.is_accepting()
+    completion = matcher._machine.liveness._completions.complete(matcher._state)
+    assert completion is not None and len(completion) == matcher.completion_bound()
+    assert matcher.accept_bytes(completion.encode()) and matcher.is_accepting()
 
 
 @pytest.mark.parametrize("name", ["arithmetic", "list", "indented", "unicode", "json"])
-def test_ways_complete(name: str) -> None:
-    """The text of a way that is kept completes the output, whether a search finds a shorter one or not."""
+def test_kept_completions_complete(name: str) -> None:
+    """The text of a completion that is kept completes the output, whether a search finds a shorter one or not."""
     text, alphabet = GRAMMARS.get(name, (JSON, '[{"a:1, '))
     grammar, rng = compile_contextual(text, BYTES), random.Random(name)
     for _ in range(4):
         matcher = grammar.matcher()
         for _ in range(30):
             first, whole = matcher._whole_character()
-            way, walker = whole._machine.witnesses._ways.complete(whole._state), matcher.copy()
-            assert way is not None and walker.accept_bytes(first + way.encode()) and walker.is_accepting()
+            completion, walker = whole._machine.liveness._completions.complete(whole._state), matcher.copy()
+            assert completion is not None and walker.accept_bytes(first + completion.encode()) and walker.is_accepting()
             if not matcher.accept_bytes(next_byte(matcher, rng, alphabet.encode())):
                 break
 
@@ -138,8 +136,8 @@ def test_the_cost_does_not_grow_with_the_text(unit: bytes, monkeypatch: pytest.M
     """Calls of the kernel, and stacks that are looked at, for the number in every state of a text."""
     matcher = compile_contextual(JSON, BYTES).matcher()
     assert matcher.accept_bytes(b"[")
-    plans, costs = matcher._machine.witnesses.plans, []
-    looked, begin, search = 0, Heap.call, type(plans)._search_plan
+    stacks, costs = matcher._machine.liveness.stacks, []
+    looked, begin, search = 0, Heap.call, type(stacks)._search
 
     def count_call(self: Heap, *arguments: Any) -> int:
         nonlocal looked
@@ -148,11 +146,11 @@ def test_the_cost_does_not_grow_with_the_text(unit: bytes, monkeypatch: pytest.M
 
     def count_search(self: Any, first: Any) -> None:
         nonlocal looked
-        looked -= len(self._plans)
+        looked -= len(self._completions)
         search(self, first)
-        looked += len(self._plans)
+        looked += len(self._completions)
 
-    monkeypatch.setattr(type(plans), "_search_plan", count_search)
+    monkeypatch.setattr(type(stacks), "_search", count_search)
     for number in range(400):
         for byte in unit:
             assert matcher.accept_bytes(bytes([byte]))

@@ -10,8 +10,8 @@ import pytest
 
 from structgen.core.engines.lalr.compiled import compile_contextual
 from structgen.core.engines.lalr.lexer_simulation import IGNORED, UNSURE, Lexemes
+from structgen.core.engines.lalr.liveness_proofs import with_dead_ends
 from structgen.core.engines.lalr.tables import LalrTables, read_tables
-from structgen.core.engines.lalr.trust import with_trust
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import EmptyLanguageError, GrammarTooComplexError
 
@@ -47,7 +47,7 @@ def lexemes(tables: LalrTables, terminals: str, word: str) -> int:
 def test_trust(text, distrusted):
     tables = read_tables(text)
     assert not tables.distrust
-    assert with_trust(tables).distrust == distrusted
+    assert with_dead_ends(tables).distrust == distrusted
 
 
 def test_what_words_end_as():

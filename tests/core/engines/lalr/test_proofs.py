@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from structgen.core.engines.lalr.compiled import compile_contextual
+from structgen.core.engines.lalr.liveness_proofs import prove
 from structgen.core.engines.lalr.machine import LalrMachine
-from structgen.core.engines.lalr.proofs import prove
 from structgen.core.engines.lalr.tables import LalrTables, read_tables
 from structgen.core.engines.laws import mask_of
 from structgen.core.kernels.lalr import machine as k
@@ -108,7 +108,6 @@ def vocabulary_of(letters: str) -> Vocabulary:
     return Vocabulary([*tokens, b""], eos_token_ids=len(tokens))
 
 
-@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("text", "letters"),
     [(GRAMMARS[name][0], GRAMMARS[name][1]) for name in ("arithmetic", "list", "indented", "brackets", "centre")]

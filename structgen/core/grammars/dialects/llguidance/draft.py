@@ -12,6 +12,7 @@ from structgen.core.grammars.normal_form import Place, Rule, Terminal
 from structgen.core.grammars.regular import without_empty
 from structgen.core.grammars.token_terminals import TokenPattern
 from structgen.core.regex.dfa import Dfa, empty
+from structgen.core.regex.steps import check_time
 
 FEW = 16
 """Copies of a symbol that are written one by one; more are written by powers of two."""
@@ -89,6 +90,7 @@ class GrammarDraft:
 
     def add(self, lhs: int, rhs: Sequence[int], place: Place) -> None:
         """A rule."""
+        check_time()
         self.rules.append(Rule(lhs, tuple(rhs), place))
 
     def terminal(self, terminal: Terminal, layer: int, key: object = None) -> int:

@@ -18,6 +18,7 @@ from structgen.core.grammars.limits import grammar_refusal
 from structgen.core.grammars.normal_form import Rule
 from structgen.core.regex.dfa import Dfa, difference
 from structgen.core.regex.joining import alternation, with_any_ending
+from structgen.core.regex.steps import check_time
 from structgen.errors import GrammarError, TooComplexError
 
 MAX_STATES = 4_000
@@ -166,6 +167,7 @@ class _Positions:
         todo: list[frozenset[Item]] = []
 
         def reach(kernel: frozenset[Item]) -> int:
+            check_time()
             if kernel not in numbers:
                 if len(numbers) >= MAX_STATES:
                     refuse = grammar_refusal(self.text)

@@ -30,6 +30,7 @@ from structgen.core.regex.dfa import MAX_STATES, Dfa, complement, intersect, too
 from structgen.core.regex.ecma_ast import END, START, Alternate, Chars, Concat, Node, Repeat
 from structgen.core.regex.joining import alternation, concatenation, repetition
 from structgen.core.regex.pattern import search_dfa
+from structgen.core.regex.steps import check_time
 from structgen.core.regex.substrings import substring_dfa
 from structgen.errors import PatternError, TooComplexError
 from structgen.options import near_name
@@ -104,6 +105,7 @@ class Terminals:
         return search_dfa(Concat((START, part, END)))
 
     def _part(self, tree: Tree | Series | Option, scope: Scope) -> Part:
+        check_time()
         match tree:
             case Choice(options=options):
                 return self._any([self._part(option, scope) for option in options])

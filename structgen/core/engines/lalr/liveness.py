@@ -1,9 +1,9 @@
-"""Witnesses: texts that complete an output. They decide what is live where no local rule does, and close outputs.
+"""Liveness: which configurations some text completes, decided by such a text where no local rule decides.
 
-A parser's stack is completed by a shortest plan of terminals (a search over what its states may reduce to); a
-configuration by a best-first search over pieces of text, words of the terminals that plans ask for. Whatever is said to
-be live has a next character after which that is found again: the words that rules count on, and the texts that searches
-have found, are kept.
+A parser's stack is completed by the cheapest sequence of terminals (`stack_completion`); a configuration by a
+best-first search over pieces of text, words of these terminals (`completion_search`). Whatever is said to be live has a
+next character after which that is found again: the words that rules count on, and the texts that searches have found,
+are kept (`completion`).
 """
 
 from __future__ import annotations
@@ -12,24 +12,21 @@ import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from structgen.core.engines.lalr.descent import Descent
+from structgen.core.engines.lalr.completion import END, LONGEST, Completions, ProvedCompletions, Step
+from structgen.core.engines.lalr.completion_search import EXHAUSTED, CompletionSearch
 from structgen.core.engines.lalr.lexer_simulation import IGNORED, Lexemes
-from structgen.core.engines.lalr.plans import Plans
-from structgen.core.engines.lalr.search import EXHAUSTED, Search
-from structgen.core.engines.lalr.ways import END, Way, Ways
+from structgen.core.engines.lalr.stack_completion import StackCompletions
 from structgen.core.kernels.lalr import machine as k
 
 if TYPE_CHECKING:
     from structgen.core.engines.lalr.machine import LalrMachine
 
-LONGEST_PLAN = 100
-"""Terminals of a plan that are followed one by one before a search takes over."""
 FAR_EFFORT = 20
 FAR_STEPS = FAR_EFFORT * EXHAUSTED
 
 
-class Witnesses:
-    """Completions of the configurations of one machine."""
+class Liveness:
+    """Liveness of the configurations of one machine, and their completions."""
 
     def __init__(self, machine: LalrMachine) -> None:
         self._machine: LalrMachine = weakref.proxy(machine)  # which goes with its last matcher, and takes these along
@@ -44,23 +41,23 @@ class Witnesses:
         return Lexemes(self._tables)
 
     @cached_property
-    def plans(self) -> Plans:
-        """Shortest ways from stacks to the end."""
-        return Plans(self._machine, self.lexemes)
+    def stacks(self) -> StackCompletions:
+        """Cheapest completions of stacks."""
+        return StackCompletions(self._machine, self.lexemes)
 
     @cached_property
-    def _search(self) -> Search:
-        return Search(self._machine, self.lexemes, self.plans, self._ways)
+    def _search(self) -> CompletionSearch:
+        return CompletionSearch(self._machine, self.lexemes, self.stacks, self._completions)
 
     @cached_property
-    def _ways(self) -> Ways:
-        return Ways(
-            self._machine, self.lexemes, self.plans, lambda parser: self._known_of(parser) == k.YES, self._find_way
+    def _completions(self) -> Completions:
+        return Completions(
+            self._machine, self.lexemes, self.stacks, lambda parser: self._known_of(parser) == k.YES, self._find_step
         )
 
     @cached_property
-    def _descent(self) -> Descent:
-        return Descent(self._machine, self.lexemes, self.plans, self._ways)
+    def _proved(self) -> ProvedCompletions:
+        return ProvedCompletions(self._machine, self.lexemes, self.stacks, self._completions)
 
     # --- liveness ---
     def is_live(self, config: int) -> bool:
@@ -124,7 +121,7 @@ class Witnesses:
     def _prepare_newline(self, parser: int, d: int) -> None:
         """Say whether the parser takes a newline, where one can be finished."""
         if d and self._resets(d) and self._machine.heap[parser + k.PARSER_NEWLINE] == 0:
-            found = any(self._newline_fits(parser, column) for column in self.plans.columns(parser))
+            found = any(self._newline_fits(parser, column) for column in self.stacks.columns(parser))
             self._machine.heap[parser + k.PARSER_NEWLINE] = k.YES if found else k.NO
 
     def _clean(self, d: int) -> tuple[set[int], bool]:
@@ -160,23 +157,23 @@ class Witnesses:
     def _parser_is_live(self, parser: int) -> bool:
         """Whether a text that may come behind any clean lexeme leads from a parser to the end.
 
-        There is one if a plan can be followed for sure; else a search looks for it.
+        There is one if the completion of the stack can be written for sure; else a search looks for it.
         """
-        path: dict[int, Way] = {}
+        path: dict[int, Step] = {}
         current = parser
         while (known := self._known_of(current)) == 0:
-            way = self._follow_plan(current) if len(path) < LONGEST_PLAN else None
-            if way is None or way[1] in path:
+            step = self._first_step(current) if len(path) < LONGEST else None
+            if step is None or step[1] in path:
                 break
-            path[current] = way
-            current = way[1]
+            path[current] = step
+            current = step[1]
         if known == 0:
             known = self._searched(current)
         if known == k.YES:
             for passed, (text, after) in reversed(path.items()):
                 self._machine.heap[passed + k.PARSER_LIVE] = k.YES
                 self._keep(passed, text, after)
-        elif path:  # the plan has failed, other ways may not
+        elif path:  # that completion has failed, others may not
             known = self._searched(parser)
         return known == k.YES
 
@@ -192,40 +189,40 @@ class Witnesses:
         starts = self._search.beginnings(parser)
         found, _ = self._search.find(starts, self._is_known_live)
         for config, text in starts.items():
-            if found is not None and found.startswith(text) and (way := self._ways.of_config(config)):
-                self._keep(parser, text + way[0], way[1])
+            if found is not None and found.startswith(text) and (step := self._completions.of_config(config)):
+                self._keep(parser, text + step[0], step[1])
         known = k.NO if found is None else k.YES
         self._machine.heap[parser + k.PARSER_LIVE] = known
         return known
 
     def _keep(self, parser: int, text: str, after: int) -> None:
-        """Keep a way for a parser; where proofs tell what is live, only once one is kept for the parser behind it."""
-        if self._machine.heap[k.H_PROVED] == 0 or after == END or self._find_way(after):
-            self._ways.keep_parser(parser, text, after)
+        """Keep a step for a parser; where proofs tell what is live, only once one is kept for the parser behind it."""
+        if self._machine.heap[k.H_PROVED] == 0 or after == END or self._find_step(after):
+            self._completions.keep_parser(parser, text, after)
 
-    def _find_way(self, parser: int) -> Way | None:
-        """A way for a parser that proofs show to be live; see `Descent`."""
-        return self._descent.find(parser)
+    def _find_step(self, parser: int) -> Step | None:
+        """A step for a parser that proofs show to be live; see `ProvedCompletions`."""
+        return self._proved.find(parser)
 
-    def _follow_plan(self, parser: int) -> Way | None:
-        """The parser after the first terminal of its plan, and a word; None if that cannot be read for sure."""
-        return self._ways.by_terminal(parser, next(self.plans.terminals(self._machine.parser(parser)[0]), -1))
+    def _first_step(self, parser: int) -> Step | None:
+        """The parser after the first terminal of its completion, and a word; None if that cannot be read for sure."""
+        return self._completions.by_terminal(parser, next(self.stacks.terminals(self._machine.parser(parser)[0]), -1))
 
     # --- completions ---
     def complete(self, config: int) -> str | None:
         """A short text after which the configuration may end; None if there is none, or none was found.
 
-        The shorter of what a search finds and of the way that is kept.
+        The shorter of what a search finds and of the step that is kept.
         """
         found, _ = self._search.find({config: ""}, self._ends)
-        texts = [text for text in (found, self._ways.complete(config)) if text is not None]
+        texts = [text for text in (found, self._completions.complete(config)) if text is not None]
         return min(texts, key=lambda text: len(text.encode()), default=None)
 
     def bound(self, config: int) -> int | None:
-        """Bytes of what `complete` writes, or more: those of the way that is kept. None if nothing is written."""
-        length = self._ways.length(config)
+        """Bytes of what `complete` writes, or more: those of the step that is kept. None if nothing is written."""
+        length = self._completions.length(config)
         if length is None and (text := self.complete(config)) is not None:
-            length = self._ways.choose(config, text)
+            length = self._completions.choose(config, text)
         return length
 
     def search_far(self, config: int) -> bool:

@@ -1,4 +1,4 @@
-"""Shortest ways to the end for the stacks of an LALR parser, in terminals."""
+"""Cheapest completions of the stacks of an LALR parser, in terminals."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 FAR = 1 << 30
 UNSURE_COST = 1 << 12
-"""Of a terminal that may not be read as meant, where others are: plans can be followed then."""
-Plan = tuple[int, ...]
+"""Of a terminal that may not be read as meant, where others are: completions can be written then."""
+Terminals = tuple[int, ...]
 Stack = tuple[int, int]
 """What is below the top of a parser's stack (a node of the machine), and the state on top."""
 _END: Stack = (-1, -1)
 
 
-class Plans:
-    """Plans of one machine's stacks.
+class StackCompletions:
+    """Completions of one machine's stacks.
 
     Attributes:
         indent, dedent: the indenter's terminals; -2 without one.
@@ -34,30 +34,32 @@ class Plans:
         self._machine = machine
         self._lexemes = lexemes
         self._tables = machine.tables
-        self._plans: dict[Stack, tuple[int, Plan, Stack]] = {}  # cost, the next terminals, the stack after them
+        self._completions: dict[
+            Stack, tuple[int, Terminals, Stack]
+        ] = {}  # cost, the next terminals, the stack after them
         self._costs: dict[int, int] = {}
         names = machine.tables.terminals
         self.indent = names.index(INDENT) if INDENT in names else -2
         self.dedent = names.index(DEDENT) if DEDENT in names else -2
 
     def cost(self, node: int) -> int:
-        """Characters of a shortest way from a stack to the end, about; FAR if there is none.
+        """Characters of the cheapest completion of a stack, about; FAR if there is none.
 
         Dijkstra's algorithm over stacks: an item of the top state is completed, and its rule reduced. What it finds is
-        kept for all stacks on the way.
+        kept for all stacks that it passes.
         """
         top = self._machine.pair(node)
-        if top not in self._plans:
-            self._search_plan(top)
-        return self._plans[top][0]
+        if top not in self._completions:
+            self._search(top)
+        return self._completions[top][0]
 
     def terminals(self, node: int) -> Iterator[int]:
-        """The terminals of that way; none without a way."""
+        """The terminals of that completion; none without one."""
         if self.cost(node) >= FAR:
             return
         stack = self._machine.pair(node)
         while stack != _END:
-            _, words, stack = self._plans[stack]
+            _, words, stack = self._completions[stack]
             yield from words
 
     def columns(self, parser: int) -> list[int]:
@@ -66,7 +68,7 @@ class Plans:
         return [*reversed(levels), levels[-1] + 1] if levels else []
 
     def next_column(self, parser: int) -> int:
-        """The column of the line that a parser's plan begins with."""
+        """The column of the line that a parser's completion begins with."""
         node, indent, _ = self._machine.parser(parser)
         levels, dedents = self._machine.levels(indent), 0
         for terminal in islice(self.terminals(node), 1, None):
@@ -77,16 +79,16 @@ class Plans:
             dedents += 1
         return levels[-1 - dedents]
 
-    def _search_plan(self, first: Stack) -> None:
-        queue: list[tuple[int, int, Stack, Stack | None, Plan]] = [(0, 0, first, None, ())]
-        came: dict[Stack, tuple[Stack | None, Plan]] = {}
+    def _search(self, first: Stack) -> None:
+        queue: list[tuple[int, int, Stack, Stack | None, Terminals]] = [(0, 0, first, None, ())]
+        came: dict[Stack, tuple[Stack | None, Terminals]] = {}
         count = 0
         while queue:
             cost, _, stack, before, words = heapq.heappop(queue)
-            if stack == _END or stack in self._plans:
-                cost = 0 if stack == _END else self._plans[stack][0]
+            if stack == _END or stack in self._completions:
+                cost = 0 if stack == _END else self._completions[stack][0]
                 if cost < FAR:
-                    self._keep_plans(cost, stack, before, words, came)
+                    self._keep(cost, stack, before, words, came)
                     return
                 continue
             if stack in came:
@@ -94,33 +96,33 @@ class Plans:
             came[stack] = before, words
             for cheaper, after, more in self._completed_items(stack):
                 count += 1
-                known = 0 if after == _END else self._plans[after][0] if after in self._plans else 0
+                known = 0 if after == _END else self._completions[after][0] if after in self._completions else 0
                 heapq.heappush(queue, (cost + cheaper + known, count, after, stack, more))
         for stack in came:
-            self._plans[stack] = FAR, (), _END
+            self._completions[stack] = FAR, (), _END
 
-    def _keep_plans(
+    def _keep(
         self,
         cost: int,
         stack: Stack,
         before: Stack | None,
-        words: Plan,
-        came: dict[Stack, tuple[Stack | None, Plan]],
+        words: Terminals,
+        came: dict[Stack, tuple[Stack | None, Terminals]],
     ) -> None:
-        """Enter the plans of all stacks on the way to one whose plan is known."""
+        """Enter the completions of all stacks before one whose completion is known."""
         while before is not None:
             cost += sum(map(self.terminal_cost, words))
-            self._plans[before] = cost, words, stack
+            self._completions[before] = cost, words, stack
             stack = before
             before, words = came[before]
 
-    def _completed_items(self, stack: Stack) -> Iterator[tuple[int, Stack, Plan]]:
+    def _completed_items(self, stack: Stack) -> Iterator[tuple[int, Stack, Terminals]]:
         """Cost, stack and terminals of completing each item of the top state and reducing its rule."""
         below, state = stack
         if state == self._tables.end:
             yield 0, _END, ()
             return
-        for (origin, dot), (rest, words) in self._cheapest[state]:
+        for (origin, dot), (cost, words) in self._cheapest[state]:
             place, target = below, self._tables.end  # of the items of the first state
             for _ in range(dot - 1):
                 place = self._machine.pair(place)[0]
@@ -128,78 +130,25 @@ class Plans:
                 target = int(self._tables.goto[self._machine.pair(place)[1], origin])
                 if target < 0:  # Lark has resolved a conflict for another rule
                     continue
-            yield rest, (place, target), words
+            yield cost, (place, target), words
 
     @cached_property
-    def _cheapest(self) -> list[list[tuple[tuple[int, int], tuple[int, Plan]]]]:
+    def _cheapest(self) -> list[list[tuple[tuple[int, int], tuple[int, Terminals]]]]:
         """Of each state's items, by nonterminal and dot, what is left of the one that is completed most cheaply."""
-        found: list[list[tuple[tuple[int, int], tuple[int, Plan]]]] = []
-        for items in self._items:
-            best: dict[tuple[int, int], tuple[int, Plan]] = {}
+        found: list[list[tuple[tuple[int, int], tuple[int, Terminals]]]] = []
+        for items in self._tables.items:
+            best: dict[tuple[int, int], tuple[int, Terminals]] = {}
             for rule, dot in items:
-                rest, key = self._rests[rule][dot], (self._tables.rules[rule][0], dot)
-                if rest[0] < best.get(key, (FAR, ()))[0]:
-                    best[key] = rest
+                remaining, key = self._remaining[rule][dot], (self._tables.rules[rule][0], dot)
+                if remaining[0] < best.get(key, (FAR, ()))[0]:
+                    best[key] = remaining
             found.append(list(best.items()))
         return found
 
     @cached_property
-    def _items(self) -> list[list[tuple[int, int]]]:
-        """Kernel items (rule, dot) of each state, found by following the parse table; dot is 0 in the first only."""
-        tables = self._tables
-        by_origin: dict[int, list[int]] = {}
-        for number, (origin, _) in enumerate(tables.rules):
-            by_origin.setdefault(origin, []).append(number)
-        states = len(tables.action)
-        items: list[set[tuple[int, int]]] = [set() for _ in range(states)]
-        start_rules = [(number, 0) for number in by_origin.get(self._start_origin(), [])]
-        items[tables.start].update(start_rules)
-        queue, waiting = [tables.start], {tables.start}
-        while queue:
-            state = queue.pop()
-            waiting.discard(state)
-            moved: dict[int, set[tuple[int, int]]] = {}
-            for rule, dot in self._closure(items[state], by_origin):
-                expansion = tables.rules[rule][1]
-                if dot < len(expansion):
-                    target = self._target(state, expansion[dot])
-                    if target >= 0:
-                        moved.setdefault(target, set()).add((rule, dot + 1))
-            for target, found in moved.items():
-                if not found <= items[target]:
-                    items[target] |= found
-                    if target not in waiting:
-                        waiting.add(target)
-                        queue.append(target)
-        return [sorted(found) for found in items]
-
-    def _start_origin(self) -> int:
-        """The nonterminal whose goto from the first state leads to the last."""
-        row = self._tables.goto[self._tables.start].tolist()
-        return row.index(self._tables.end)
-
-    def _closure(self, items: set[tuple[int, int]], by_origin: dict[int, list[int]]) -> list[tuple[int, int]]:
-        found = list(items)
-        seen = set(items)
-        for rule, dot in found:
-            expansion = self._tables.rules[rule][1]
-            if dot < len(expansion) and expansion[dot] >= 0:
-                for number in by_origin.get(expansion[dot], ()):
-                    if (number, 0) not in seen:
-                        seen.add((number, 0))
-                        found.append((number, 0))
-        return found
-
-    def _target(self, state: int, symbol: int) -> int:
-        if symbol >= 0:
-            return int(self._tables.goto[state, symbol])
-        action = int(self._tables.action[state, ~symbol])
-        return (action >> 1) - 1 if action and not action & 1 else -1
-
-    @cached_property
-    def _rests(self) -> list[list[tuple[int, Plan]]]:
+    def _remaining(self) -> list[list[tuple[int, Terminals]]]:
         """For each rule and dot, cost and terminals of a shortest text of what is behind the dot."""
-        best: dict[int, tuple[int, Plan]] = {}
+        best: dict[int, tuple[int, Terminals]] = {}
         changed = True
         while changed:
             changed = False
@@ -213,7 +162,7 @@ class Plans:
             for _, expansion in self._tables.rules
         ]
 
-    def _joined(self, symbols: tuple[int, ...], best: dict[int, tuple[int, Plan]]) -> tuple[int, Plan]:
+    def _joined(self, symbols: tuple[int, ...], best: dict[int, tuple[int, Terminals]]) -> tuple[int, Terminals]:
         cost, words = 0, ()
         for symbol in symbols:
             own, more = best.get(symbol, (FAR, ())) if symbol >= 0 else (self.terminal_cost(~symbol), (~symbol,))

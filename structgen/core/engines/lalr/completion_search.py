@@ -6,9 +6,9 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from structgen.core.engines.lalr.completion import Completions
 from structgen.core.engines.lalr.lexer_simulation import Lexemes
-from structgen.core.engines.lalr.plans import FAR, Plans
-from structgen.core.engines.lalr.ways import Ways
+from structgen.core.engines.lalr.stack_completion import FAR, StackCompletions
 from structgen.core.kernels.lalr import machine as k
 
 if TYPE_CHECKING:
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
 EXPANSIONS, EXHAUSTED = 300, 2_000
 """Configurations that a search over words looks at without coming nearer to the end; over all texts, altogether."""
 OTHERS = 6
-"""Terminals that are tried beside the one that a plan begins with."""
+"""Terminals that are tried besides the one that the completion of a stack begins with."""
 Goal = Callable[[int], bool]
 Starts = dict[int, str]
 """Configurations to search from, with what has been read to get there."""
 
 
-class Search:
+class CompletionSearch:
     """Searches over the configurations of one machine. What they find is marked live, and how it goes on is kept."""
 
-    def __init__(self, machine: LalrMachine, lexemes: Lexemes, plans: Plans, ways: Ways) -> None:
+    def __init__(
+        self, machine: LalrMachine, lexemes: Lexemes, stacks: StackCompletions, completions: Completions
+    ) -> None:
         self._machine = machine
         self._tables = machine.tables
         self._lexemes = lexemes
-        self._plans = plans
-        self._ways = ways
+        self._stacks = stacks
+        self._completions = completions
         self._words: dict[int, list[str]] = {}
 
     def find(self, starts: Starts, is_goal: Goal, effort: int = 1) -> tuple[str | None, bool]:
@@ -55,7 +57,7 @@ class Search:
         """Whether the parser can take nothing of what the lexer may find."""
         while config:
             parser, d, config, _ = self._machine.config(config)
-            if self._plans.cost(self._machine.parser(parser)[0]) >= FAR:
+            if self._stacks.cost(self._machine.parser(parser)[0]) >= FAR:
                 continue
             if d == 0 and self._may_take_anything(parser):
                 return False
@@ -77,7 +79,7 @@ class Search:
         tables, machine = self._tables, self._machine
         if terminal in tables.ignored or (terminal == tables.newline and machine.parser(parser)[2] > 0):
             return True
-        columns = self._plans.columns(parser) if terminal == tables.newline else [k.NO_COLUMN]
+        columns = self._stacks.columns(parser) if terminal == tables.newline else [k.NO_COLUMN]
         return any(
             machine.call(k.FEED_TERMINAL, parser, kind, column) != k.DEAD
             for kind in [terminal, *self._keywords(lexer, terminal)]
@@ -132,17 +134,17 @@ class Search:
         return None, True
 
     def _mark(self, config: int, came: dict[int, tuple[int, str]]) -> None:
-        """Mark what lies on the way to a live configuration, and keep the way."""
-        rest, goal = "", self._ways.of_config(config)
+        """Mark what lies before a live configuration, and keep how it goes on."""
+        remaining, goal = "", self._completions.of_config(config)
         while config != -1:
             self._machine.heap[config + k.CONFIG_LIVE] = k.YES
-            self._ways.keep(config, rest, goal)
+            self._completions.keep(config, remaining, goal)
             before, piece = came[config]
             for i in range(1, len(piece) if before != -1 else 0):  # within the piece
                 passed = self._read(before, piece[:i])
                 self._machine.heap[passed + k.CONFIG_LIVE] = k.YES
-                self._ways.keep(passed, piece[i:] + rest, goal)
-            config, rest = before, piece + rest
+                self._completions.keep(passed, piece[i:] + remaining, goal)
+            config, remaining = before, piece + remaining
 
     def _read(self, config: int, text: str) -> int:
         for m in self._lexemes.classes(text):
@@ -156,7 +158,7 @@ class Search:
         best = FAR
         while config:
             parser, d, fallback, _ = self._machine.config(config)
-            best = min(best, self._plans.cost(self._machine.parser(parser)[0]))
+            best = min(best, self._stacks.cost(self._machine.parser(parser)[0]))
             if d == 0:
                 break
             config = fallback
@@ -181,7 +183,7 @@ class Search:
         current = config
         while current:
             parser, d, fallback, _ = machine.config(current)
-            self._add_way(pieces, current)
+            self._add_step(pieces, current)
             if d == 0:
                 self._add_next_words(pieces, parser)
                 break
@@ -201,39 +203,39 @@ class Search:
         return list(pieces)
 
     def _add_next_words(self, pieces: dict[str, None], parser: int) -> None:
-        """What a plan begins with, with and without a gap before it."""
+        """What the completion of a stack begins with, with and without a gap before it."""
         if parser not in self._words:
             self._words[parser] = list(self._next_words(parser))
         for word in self._words[parser]:
             for gap in self._lexemes.gaps:
                 pieces.setdefault(gap + word)
-        self._add_way(pieces, self._machine.call(k.FRESH, parser))
+        self._add_step(pieces, self._machine.call(k.FRESH, parser))
 
-    def _add_way(self, pieces: dict[str, None], config: int) -> None:
-        if text := self._ways.text(config):
+    def _add_step(self, pieces: dict[str, None], config: int) -> None:
+        if text := self._completions.text(config):
             pieces.setdefault(text)
 
     def _add_lines(self, pieces: dict[str, None], config: int) -> None:
         """More of a newline token, up to the columns that the next line may have."""
         parser, _, _, column = self._machine.config(config)
-        for wanted in self._plans.columns(parser):
+        for wanted in self._stacks.columns(parser):
             pieces.setdefault("\n" + " " * wanted)
             if 0 <= column < wanted:
                 pieces.setdefault(" " * (wanted - column))
 
     def _next_words(self, parser: int) -> Iterable[str]:
-        """Words of the first terminal of a plan; where that may lead nowhere, of others too."""
-        first = next(self._plans.terminals(self._machine.parser(parser)[0]), -1)
+        """Words of the first terminal of a completion; where that may lead nowhere, of others too."""
+        first = next(self._stacks.terminals(self._machine.parser(parser)[0]), -1)
         found: dict[str, None] = {}
         if first == self._tables.newline >= 0:
-            found["\n" + " " * self._plans.next_column(parser)] = None
-        elif first >= 0 and first not in (self._plans.indent, self._plans.dedent):
+            found["\n" + " " * self._stacks.next_column(parser)] = None
+        elif first >= 0 and first not in (self._stacks.indent, self._stacks.dedent):
             start = self._tables.automata.starts[first]
             found.update((self._lexemes.text(choice), None) for choice in (self._lexemes.words(start) if start else ()))
         elif first < 0 and not self._tables.distrust:
             return []
         # lines have been indented already, so an indentation is another lexeme
-        if self._tables.distrust or first in (self._plans.indent, self._plans.dedent):
+        if self._tables.distrust or first in (self._stacks.indent, self._stacks.dedent):
             found.update((word, None) for word in self._other_words(parser))
         return found
 
@@ -245,7 +247,7 @@ class Search:
         for terminal in own - set(self._tables.ignored) - {self._tables.newline}:
             after = self.fed(parser, terminal)
             if after != k.DEAD:
-                cost = self._plans.terminal_cost(terminal) + self._plans.cost(self._machine.parser(after)[0])
+                cost = self._stacks.terminal_cost(terminal) + self._stacks.cost(self._machine.parser(after)[0])
                 if cost < FAR:
                     found.append((cost, terminal))
         clean = self._lexemes.clean_start(lexer)

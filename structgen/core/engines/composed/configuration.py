@@ -1,4 +1,4 @@
-"""A branch: one way to read the text so far. A composed state is a small set of them."""
+"""A configuration: one possible parse of the text so far. A composed state is a small set of them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MOST_REMEMBERED = 1 << 12
 _SERIALS = count()
 
 
-class Branch:
+class Configuration:
     """A matcher that reads the text at its end: of the grammar around, or of an embedded one.
 
     Attributes:
-        matcher: where this reading stands.
+        matcher: where this parse stands.
         content: what it reads; None: the grammar around.
         after: the grammar around behind the embedded text, never advanced (None for the grammar around).
         ends: bytes[256], 1 for bytes behind which another text can begin.
@@ -59,12 +59,12 @@ class Branch:
         return own + self.closing
 
     def key(self) -> Hashable:
-        """Equal for branches with the same future, whichever matcher; None where that cannot be told."""
+        """Equal for configurations with the same future, whichever matcher; None where that cannot be told."""
         state = self.matcher.state_key()
         return None if state is None else (id(self.content), state, self.after and self.after.state_key())
 
     def own_key(self) -> Hashable:
-        """Equal for the same future of this branch while it is not rolled back; None where that cannot be told."""
+        """Equal for the same future of this one while it is not rolled back; None where that is not known."""
         state = self.matcher.state_key(own=True)
         return None if state is None else (self.serial, state)
 
@@ -74,7 +74,7 @@ class Branch:
         return None if known is None else known[1]
 
     def remember(self, key: Hashable, value: Any) -> None:
-        """Keep a value until the branch is rolled back behind where it stands now."""
+        """Keep a value until the configuration is rolled back behind where it stands now."""
         if len(self._memo) >= MOST_REMEMBERED:
             self._memo = {}
         self._memo[key] = self.steps, value
@@ -87,12 +87,12 @@ class Branch:
             # What was written after that place will be written anew; keys of before say what they said.
             self._memo = {key: known for key, known in self._memo.items() if known[0] <= steps}
 
-    def fork(self) -> Branch:
+    def fork(self) -> Configuration:
         """The same, apart, with its history."""
-        twin = Branch(self.matcher.fork(), self.content, self.after, self.ends)
+        twin = Configuration(self.matcher.fork(), self.content, self.after, self.ends)
         twin.steps = self.steps
         return twin
 
-    def copy(self) -> Branch:
+    def copy(self) -> Configuration:
         """The same, apart, without its history."""
-        return Branch(self.matcher.copy(), self.content, self.after, self.ends)
+        return Configuration(self.matcher.copy(), self.content, self.after, self.ends)

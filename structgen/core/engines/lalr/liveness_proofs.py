@@ -1,4 +1,4 @@
-"""What holds of all stacks of an LALR parser with the same top: how what is begun there can be completed.
+"""Liveness as the parse table alone has it: of all stacks of an LALR parser with the same top.
 
 The parser is a pushdown system, and the stacks from which the end can be reached are a regular set (Bouajjani, Esparza
 and Maler, "Reachability Analysis of Pushdown Automata", 1997). The kernel saturates it once for a grammar
@@ -9,7 +9,7 @@ from the bottom, that is a class, so whether some text completes a stack is know
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -24,6 +24,46 @@ MOST_WORDS = 1 << 22
 Words = npt.NDArray[np.int64]
 Item = tuple[int, int]
 """A nonterminal, and how many symbols of a rule of it have been read."""
+
+
+def with_dead_ends(tables: LalrTables) -> LalrTables:
+    """The tables, distrusted too if some parser may run into a dead end because of what its lexers find.
+
+    A parser that takes a terminal is at a viable prefix if Lark has resolved no conflict: some row of terminals
+    completes it. That is what may come behind the first symbols of rules. If all of it can be written with terminals
+    that each lexer ends cleanly wherever they may stand, there is a text. Linear in the parse table, nearly.
+    """
+    if tables.distrust:
+        return tables
+    clean = frozenset(_clean_everywhere(tables))
+    return replace(tables, distrust=not _can_go_on(tables, clean), clean=clean)
+
+
+def _can_go_on(tables: LalrTables, clean: frozenset[int]) -> bool:
+    """Whether everything behind the first symbols of rules has a text of clean terminals."""
+    written: set[int] = set()  # nonterminals with such a text
+
+    def is_written(symbol: int) -> bool:
+        return symbol in written if symbol >= 0 else ~symbol in clean
+
+    grown = True
+    while grown:
+        fresh = {origin for origin, body in tables.rules if origin not in written and all(map(is_written, body))}
+        grown = bool(fresh)
+        written |= fresh
+    return all(is_written(symbol) for _, body in tables.rules for symbol in body[1:])
+
+
+def _clean_everywhere(tables: LalrTables) -> set[int]:
+    """The terminals that can be finished cleanly in every state that takes them; the indenter sees to its own."""
+    lexemes, names = Lexemes(tables), tables.terminals
+    found = set(range(len(names) - 1))
+    for state, row in enumerate(tables.action):
+        taken = {int(terminal) for terminal in row.nonzero()[0]} & found
+        if taken:
+            found -= taken - lexemes.clean_start(int(tables.lexer_of[state])).keys()
+            found |= {t for t in taken if t == tables.newline or names[t] in (INDENT, DEDENT)}
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,25 +170,15 @@ def _before(tables: LalrTables) -> list[list[int]]:
 
 
 def _items(tables: LalrTables) -> list[list[Item]]:
-    """The items of each state that are reduced above it some day, as nonterminal and dot.
+    """The items of each state, as nonterminal and dot: what is reduced above it some day.
 
     One of a nonterminal of its own stands for the whole text: it is read once the last state is reached.
     """
-    found: list[dict[Item, None]] = [{} for _ in tables.action]
-    for state, row in enumerate(tables.action):
-        for action in row[(row & 1) == 1].tolist():
-            origin, body = tables.rules[(action >> 1) - 1]
-            if body:
-                found[state].setdefault((origin, len(body)))
-    found[tables.end].setdefault((tables.goto.shape[1], 2))
-    before = _before(tables)
-    work = [(state, item) for state, own in enumerate(found) for item in own]
-    for state, (origin, dot) in work:
-        for below in before[state] if dot > 1 else ():
-            if (origin, dot - 1) not in found[below]:
-                found[below][origin, dot - 1] = None
-                work.append((below, (origin, dot - 1)))
-    return [list(own) for own in found]
+    found = [list(dict.fromkeys((tables.rules[rule][0], dot) for rule, dot in own if dot)) for own in tables.items]
+    whole = tables.goto.shape[1]
+    found[tables.start].append((whole, 1))
+    found[tables.end].append((whole, 2))
+    return found
 
 
 def _following(tables: LalrTables, lexemes: Lexemes) -> Words:
