@@ -32,7 +32,7 @@ from typing import Any
 import structgen
 from structgen.benchmarking.table import markdown_table
 from structgen.errors import StructgenError
-from structgen.generation.decoding.output import GenerationStats
+from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.speculative.datastore import Datastore
 
 SOURCES = ("Kubernetes", "Glaiveai2K", "Github_easy", "Github_medium", "Snowplow")

@@ -97,7 +97,7 @@ def too_late() -> None:
     scheduler = Scheduler(generator().reader)
     handle = scheduler.submit(Request([2], output))
     scheduler.step()
-    from structgen.generation.scheduler.row_tasks import _too_late
+    from structgen.generation.scheduler.sequence_tasks import _too_late
 
     scheduler._fail(handle, errors.MaskTimeoutError(_too_late(handle, 0.5)))
     assert handle.error is not None

@@ -13,7 +13,8 @@ from structgen.core.constraints.base import Constraint, T, T_co, partial_of, val
 from structgen.core.engines.capture import Captures, LazyCaptures
 from structgen.core.engines.captures.capturing import captures_of, names_captures
 from structgen.errors import ConstraintError
-from structgen.generation.decoding.output import FinishReason, GenerationStats, Output
+from structgen.generation.decoding.output import FinishReason, Output
+from structgen.generation.decoding.stats import GenerationStats
 
 Option = TypeVar("Option", bound=str, default=str)
 

@@ -15,9 +15,10 @@ from structgen.core.engines.captures.capturing import captures_of
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import IncompleteOutputError
-from structgen.generation.decoding.output import FinishReason, GenerationStats, Output
+from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.decoding.recorded import RecordedOutput, TopTokens
 from structgen.generation.decoding.sections import SectionBudget
+from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.generator import Generator
 from structgen.generation.models.defaults import ModelDefaults
 from structgen.generation.sampling import SamplingParams
@@ -327,7 +328,7 @@ class SequenceWriter:
             self._generator.in_written_tokens(request.prompt_ids, output.remaining, request.salt),
             output,
             self._generator.speculator(predicts=terms["prediction"] is not None),
-            told=0 if request.written is None else len(request.written.token_ids),
+            streamed=0 if request.written is None else len(request.written.token_ids),
             **terms,
         )
         handle = self._scheduler.submit(scheduled)
@@ -366,7 +367,7 @@ def _sequence_event(event: Event, first: float, now: float) -> SequenceEvent:
     """What a scheduler's event says of an output, whose first came at ``first``; in the thread that steps."""
     handle, output = event.handle, event.handle.output
     if isinstance(output, RecordedOutput):
-        tokens = tuple(_recorded(output, range(handle.told - len(event.token_ids), handle.told)))
+        tokens = tuple(_recorded(output, range(handle.streamed - len(event.token_ids), handle.streamed)))
     else:
         pairs = zip(event.token_ids, event.log_probs, strict=True)
         tokens = tuple(TokenChoice(token, logprob) for token, logprob in pairs)

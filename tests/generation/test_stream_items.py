@@ -13,7 +13,7 @@ import pytest
 
 from structgen import json_lines, json_schema
 from structgen.core.constraints.base import Constraint
-from structgen.generation.decoding.output import GenerationStats
+from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.results import GenerationResult, StreamEvent, items_of
 from tests.server.tiny import generator
 

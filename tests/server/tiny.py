@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.generation.decoding.output import GenerationStats
+from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from structgen.server.sequences import SequenceEnd, SequenceEvent, TokenChoice

@@ -33,7 +33,7 @@ def choose(
         rows: which row of ``logits`` is each output's; None: the first, the second, and so on.
         rules: what draws a row's token in place of the sampler, if it draws as the probabilities say (drafts that were
             drawn at random are verified so); None: the sampler.
-        failed: told of an output that raised, and what; the others go on. None: it is raised here.
+        failed: called with an output that raised, and what; the others go on. None: it is raised here.
 
     Raises:
         GenerationError: the logits of a row are not numbers, or rule out all that is allowed.

@@ -50,7 +50,7 @@ class Closer:
 
         Should the matcher know no completion so short, the one from before the token may go on with it.
         """
-        return self.closes(budget) or self._rest_closes(token, budget)
+        return self.closes(budget) or self._remaining_closes(token, budget)
 
     def completion(self) -> bytes:
         """A text that completes the output from here.
@@ -60,7 +60,7 @@ class Closer:
         """
         return self._matcher.shortest_completion() if self.plan is None else self.plan
 
-    def _rest_closes(self, token: int, budget: int) -> bool:
+    def _remaining_closes(self, token: int, budget: int) -> bool:
         matcher = self._matcher
         if self.plan is None:
             matcher.rollback(1)
@@ -69,10 +69,10 @@ class Closer:
         spelled, plan = matcher.grammar.vocabulary.tokens[token], self.plan
         if plan is None or not plan.startswith(spelled):
             return False
-        rest = plan[len(spelled) :]
-        if not self._speller.fits(rest, budget):
+        remaining = plan[len(spelled) :]
+        if not self._speller.fits(remaining, budget):
             return False
-        self.plan = rest
+        self.plan = remaining
         return True
 
 

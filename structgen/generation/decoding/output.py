@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
@@ -17,12 +16,13 @@ from typing import Any, Literal
 import numpy as np
 
 from structgen.core.engines.protocols import Matcher
-from structgen.core.vocabulary.special_tokens import STAND_IN_BYTES
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens, shortest_completion
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
+from structgen.generation.decoding.settled import settled_end
+from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.sampling import (
     FirstDraw,
     Ids,
@@ -47,45 +47,6 @@ MAX_REJECTED = 32
 # Longer completions that do not fit are not spelled in the fewest tokens, which takes seconds for a megabyte, only to
 # say how many these are.
 MOST_SPELLED = 1 << 16
-
-
-@dataclass(slots=True)
-class GenerationStats:
-    """Counts and times of one output.
-
-    Attributes:
-        prompt_tokens: tokens of the rendered prompt.
-        output_tokens: tokens of the output, end of sequence not included.
-        target_forwards: calls of the model, reading the prompt included (a batched call counts for each row in it).
-        forced_tokens: output tokens that were the only ones allowed, taken without asking the model.
-        steered_tokens: drawn tokens that were turned down so that the output, or a section of it, can be closed within
-            its budget.
-        mask_seconds: time spent on masks and on advancing the matcher.
-        seconds: wall-clock time from the first mask to the end.
-        drafted: draft tokens that the model read, by what proposed them (several may have proposed one).
-        accepted: those of them that became output.
-        draft_trees: model calls that read drafts. draft_tokens, accepted_draft_tokens: drafts in them, and those that
-            became output, each counted once.
-        draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
-        accepted_prediction_tokens, rejected_prediction_tokens: of a predicted text, tokens that the output has where
-            they were expected, and the others.
-    """
-
-    prompt_tokens: int = 0
-    output_tokens: int = 0
-    target_forwards: int = 0
-    forced_tokens: int = 0
-    steered_tokens: int = 0
-    mask_seconds: float = 0.0
-    seconds: float = 0.0
-    drafted: dict[str, int] = field(default_factory=dict)
-    accepted: dict[str, int] = field(default_factory=dict)
-    draft_trees: int = 0
-    draft_tokens: int = 0
-    accepted_draft_tokens: int = 0
-    draft_seconds: float = 0.0
-    accepted_prediction_tokens: int = 0
-    rejected_prediction_tokens: int = 0
 
 
 class Output:
@@ -186,13 +147,8 @@ class Output:
 
     def settled_data(self) -> bytes:
         """The part of the bytes that later tokens cannot change: no cut character, no beginning of a stop string."""
-        end = len(self._bytes)
-        if self.finish_reason is None:
-            for stop in self._stop:
-                overlaps = (n for n in range(min(len(stop) - 1, end), 0, -1) if self._bytes.endswith(stop[:n]))
-                end = min(end, len(self._bytes) - next(overlaps, 0))
-            end = _whole_characters(self._bytes, end)
-        return bytes(self._bytes[:end])
+        is_open = self.finish_reason is None
+        return bytes(self._bytes[: settled_end(self._bytes, self._stop) if is_open else len(self._bytes)])
 
     def shown(self, data: bytes | bytearray) -> str:
         """Text of its bytes."""
@@ -201,7 +157,7 @@ class Output:
     def take_up(self, tokens: Sequence[int], log_probs: Sequence[float], steered: int = 0) -> None:
         """Write again what another output of the same request had written when it was lost, without the model.
 
-        Every step is made as it was then, so the rest comes as it would have come there. Forced tokens behind these
+        Every step is made as it was then, so what remains comes as it would have come there. Forced tokens behind these
         follow at once.
 
         Args:
@@ -250,17 +206,17 @@ class Output:
         """Close the output as soon as it can be: lowers the budget to what the known completion takes, free text's to
         what there is. Nothing changes where the completion is too long to be written. ``advance_forced`` ends an output
         that is whole already."""
-        rest = b"" if self._matcher is None else shortest_completion(self._matcher)
-        if rest is None or self.finish_reason is not None:
+        completion = b"" if self._matcher is None else shortest_completion(self._matcher)
+        if completion is None or self.finish_reason is not None:
             return
         plan = None if self._closer is None else self._closer.plan
-        if plan is not None and len(plan) < len(rest):
-            rest = plan
-        tokens = self._speller.fewest(rest)
+        if plan is not None and len(plan) < len(completion):
+            completion = plan
+        tokens = self._speller.fewest(completion)
         if tokens is not None and len(tokens) < self.remaining:
             self._budget = len(self.token_ids) + len(tokens)
             if self._closer is not None:
-                self._closer.plan = rest
+                self._closer.plan = completion
 
     @property
     def is_adjusted(self) -> bool:
@@ -383,8 +339,8 @@ class Output:
         tokens = self._section.closing(self._bytes, completion)
         if not tokens:
             return None
-        rest = completion[len(self._vocabulary.tokens[tokens[0]]) :]
-        if not self._speller.fits(rest, self.remaining - 1):  # spelled so, the output would not fit
+        remaining = completion[len(self._vocabulary.tokens[tokens[0]]) :]
+        if not self._speller.fits(remaining, self.remaining - 1):  # spelled so, the output would not fit
             tokens = self._speller.fewest(completion) or tokens
         return tokens[0]
 
@@ -474,20 +430,6 @@ def _history(params: SamplingParams, prompt_ids: Sequence[int], vocabulary: Voca
     if highest >= vocabulary.size:
         raise OptionsError(f"logit_bias names token {highest}; the vocabulary has {vocabulary.size} tokens, from 0 on")
     return History(params, prompt_ids) if params.bias_pairs or params.has_penalties else None
-
-
-def _whole_characters(data: bytearray, end: int) -> int:
-    """The end of the last whole UTF-8 character in ``data[:end]`` (RFC 3629: at most 3 bytes can be a cut one)."""
-    for back in range(1, min(3, end) + 1):
-        byte = data[end - back]
-        if byte in STAND_IN_BYTES:
-            return end
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return end if back >= length else end - back
-        if byte < 0x80:
-            return end
-    return end
 
 
 def _tail(text: str, length: int = 80) -> str:

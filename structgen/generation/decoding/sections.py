@@ -9,7 +9,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.closing_budget import Speller, closing_tokens
 
 CUT = 4
-"""More bytes than a cut character may lack, so that its rest takes fewer tokens (of a byte)."""
+"""More bytes than a cut character may lack, so that what remains of it takes fewer tokens (of a byte)."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,16 @@ class SectionMeter:
         """
         if not data.startswith(self._begin):
             return True
-        used, rest, _ = self._closing(data, start, completion)
-        return used + len(self._speller.fewest(rest) or ()) <= self._most
+        used, remaining, _ = self._closing(data, start, completion)
+        return used + len(self._speller.fewest(remaining) or ()) <= self._most
 
     def closing(self, data: bytes | bytearray, completion: bytes) -> list[int]:
         """The tokens to be written next, up to the end of a character or of the closing mark; none as long as another
         fits."""
         if len(data) < len(self._begin):
             return []
-        used, rest, mark = self._closing(data, len(data), completion)
-        lacking = self._speller.fewest(rest) or []
+        used, remaining, mark = self._closing(data, len(data), completion)
+        lacking = self._speller.fewest(remaining) or []
         if used + len(lacking) < self._most:
             return []
         return lacking or self._speller.fewest(mark) or []

@@ -100,7 +100,7 @@ class CoroutineWriter:
 
         Args:
             make: makes the request, beside the loop.
-            see: what is told beside each event; called where the output is at rest.
+            see: what comes with each event; called where the output is at rest.
 
         Raises:
             Exception: what ``make`` raised, or what the request failed with.

@@ -33,7 +33,7 @@ class Drafting:
             beside: tokens that the step reads without drafts.
             writing: rows that it gives tokens to, those without drafts included.
             room: tokens that may come on top.
-            failed: told of a row whose drafter raised.
+            failed: called with a sequence whose drafter raised.
         """
         self._beside, self._is_asked = beside, bool(rows)
         if not rows:

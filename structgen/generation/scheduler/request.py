@@ -34,7 +34,7 @@ class SequenceTerms:
         seconds: after which the output is closed as soon as it can be (``Output.hurry``), and fails if its prompt is
             not read yet; None: never.
         queue_seconds: after which it fails if it still waits; None: never.
-        streams: whether events tell its text.
+        streams: whether events have its text.
         prediction: a text that the output may be much like, drafted along by the speculator.
         arrived: when it was asked for (seconds of the scheduler's clock), such as before its constraint was compiled:
             its place in the queue and its deadlines count from there; None: when it is submitted.
@@ -62,13 +62,13 @@ class Request(SequenceTerms):
         prompt: its token ids, at least one.
         output: fresh; it is the scheduler's while it is written.
         speculator: what drafts; None: nothing.
-        told: how many tokens of the output, which then was ``take_up``, were told elsewhere, and are not told again.
+        streamed: how many tokens of the output, which then was ``take_up``, were streamed elsewhere, and are not again.
     """
 
     prompt: Sequence[int]
     output: Output
     speculator: Speculator | None = None
-    told: int = 0
+    streamed: int = 0
 
 
 @dataclass(eq=False)
@@ -104,8 +104,8 @@ class Handle:
     owed: int = 0  # so many of them the last time that it was late
     is_hurried: bool = False
     turn: int = 0  # the step in which it was written last
-    told: int = 0  # tokens that events have told
-    shown: str = field(default="", repr=False)  # text that they have told
+    streamed: int = 0  # tokens that events have had
+    shown: str = field(default="", repr=False)  # text that they have had
 
     @property
     def output(self) -> Output:
@@ -120,7 +120,7 @@ class Handle:
     @property
     def is_unread(self) -> bool:
         """Whether its prompt is being read for the first time, so that nothing was written that could be closed."""
-        return self.state is State.READING and not self.preemptions and not self.request.told
+        return self.state is State.READING and not self.preemptions and not self.request.streamed
 
     def unread(self, most: int | None = None) -> list[int]:
         """Tokens of prompt and output that the row does not hold; at most so many, the first."""
@@ -154,3 +154,20 @@ class Event:
     def is_last(self) -> bool:
         """Whether the request is done."""
         return self.finish_reason is not None or self.error is not None
+
+
+def event_of(handle: Handle) -> Event | None:
+    """What is new of a request since its last event, which is noted in the handle; None: nothing."""
+    output, before = handle.output, handle.streamed
+    if handle.task is not None:  # failed, and something is still done for it: no look at the output
+        return Event(handle, (), (), error=handle.error)
+    text, is_done = "", handle.state is State.DONE
+    if handle.request.streams and handle.error is None:
+        whole = output.text if is_done else output.shown(output.settled_data())
+        text, handle.shown = whole[len(handle.shown) :], max(handle.shown, whole, key=len)
+    handle.streamed = len(output.token_ids)
+    if not (is_done or handle.streamed > before or text):
+        return None
+    reason = output.finish_reason if is_done and handle.error is None else None
+    new = tuple(output.token_ids[before:]), tuple(output.token_log_probs[before:])
+    return Event(handle, *new, text, reason, handle.error)

@@ -23,21 +23,19 @@ from structgen.generation.decoding.choosing import OnError, guarded
 from structgen.generation.decoding.closing_budget import MAX_TOKEN_BYTES
 from structgen.generation.decoding.output import Output
 from structgen.generation.models.model_runner import RaggedReader
-from structgen.generation.models.prefix_cache import common
 from structgen.generation.models.threads import turn_of
+from structgen.generation.scheduler.admission import Admission, yields
 from structgen.generation.scheduler.budget import SchedulerLimits, StepCost
 from structgen.generation.scheduler.drafting import Drafting
 from structgen.generation.scheduler.prompt_pieces import PromptPieces, Unread
 from structgen.generation.scheduler.queue import Queue
-from structgen.generation.scheduler.request import Event, Handle, Request, State
-from structgen.generation.scheduler.row_tasks import RowTasks
-from structgen.generation.scheduler.row_turns import RowTurns
+from structgen.generation.scheduler.request import Event, Handle, Request, State, event_of
+from structgen.generation.scheduler.sequence_tasks import SequenceTasks
+from structgen.generation.scheduler.sequence_turns import SequenceTurns
 from structgen.generation.scheduler.step import MIN_SHARED, ModelStep
 from structgen.generation.speculative.prediction import Prediction
 from structgen.generation.speculative.tree import DraftTree
 
-ROOM = 64  # tokens that a row must find room for beside its prompt
-FILL = 0.9  # of the memory that rows are admitted to
 MAX_PREEMPTIONS = 3  # then a row keeps what it has
 LOOK_AGAIN = 0.01  # seconds, where all rows are late: others may come
 
@@ -66,7 +64,7 @@ class Scheduler:
         self.reader, self.limits = reader, limits or SchedulerLimits()
         self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
-        self._pieces, self._turns = PromptPieces(self.limits, self.cost), RowTurns(self.limits, self.cost)
+        self._pieces, self._turns = PromptPieces(self.limits, self.cost), SequenceTurns(self.limits, self.cost)
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._turn = turn_of(reader)
         self._new: deque[Handle] = deque()
@@ -76,9 +74,9 @@ class Scheduler:
         self._rows = _least(self.limits.rows, reader.max_rows) or 1  # fewer once memory has run out
         self._touched: list[Handle] = []
         self._drafting = Drafting()
+        self._admission = Admission(reader, self._max_bytes)
         patience = self.limits.late_seconds if reader.reads_apart else self.limits.max_mask_seconds
-        self._tasks = RowTasks(patience, self.limits.max_mask_seconds, self._fail)
-        self._events: list[Event] = []
+        self._tasks = SequenceTasks(patience, self.limits.max_mask_seconds, self._fail)
 
     def submit(self, request: Request) -> Handle:
         """Take a request in. From any thread.
@@ -101,7 +99,7 @@ class Scheduler:
             fits = self._max_bytes // self.reader.token_bytes
             raise GenerationError(f"Prompt and budget are {most} tokens, {fits} fit in memory; shorten one of them.")
         arrived = self._clock() if request.arrived is None else request.arrived
-        handle = Handle(request, arrived, told=request.told)
+        handle = Handle(request, arrived, streamed=request.streamed)
         self._new.append(handle)
         return handle
 
@@ -131,7 +129,7 @@ class Scheduler:
             for handle in [*self._open, *self._queue]:
                 self._fail(handle, CancelledError("The request was withdrawn."))
             self._leave()
-            self._tasks.rest()
+            self._tasks.idle()
 
     def step(self) -> list[Event]:
         """One call of the model for all rows, at most; what it did for each request."""
@@ -149,12 +147,11 @@ class Scheduler:
         elif any(handle.task is not None for handle in [*self._open, *self._queue]):
             self._tasks.wait(LOOK_AGAIN)
         self._leave()
-        for handle in dict.fromkeys(self._touched):
-            self._tell(handle)
+        found = (event_of(handle) for handle in dict.fromkeys(self._touched))
+        events = [event for event in found if event is not None]
         self._touched.clear()
         if self.is_idle:
-            self._tasks.rest()
-        events, self._events = self._events, []
+            self._tasks.idle()
         return events
 
     # Who is there.
@@ -171,7 +168,7 @@ class Scheduler:
         for handle in self._tasks.settled([*self._open, *self._queue]):
             self._touched.append(handle)
             output = handle.output
-            self._queue.charge(handle.request.key, len(output.token_ids) - handle.told)
+            self._queue.charge(handle.request.key, len(output.token_ids) - handle.streamed)
             if handle.drafts is not None and output.finish_reason is not None:
                 with guarded(output, self._failed(handle)):
                     handle.drafts.end()
@@ -201,13 +198,13 @@ class Scheduler:
         rows = Counter(handle.request.key for handle in self._open)
         is_full = len(self._open) >= self._rows
         if not len(self._queue) or (
-            is_full and not any(self._is_owed(key, rows) for key in self._queue.waiting_keys())
+            is_full and not any(self._admission.is_owed(key, rows, self._open) for key in self._queue.waiting_keys())
         ):
             return
         now = self._clock()
         for handle in self._queue.ordered(now, rows):
             key = handle.request.key
-            if len(self._open) >= self._rows and not self._is_owed(key, rows):
+            if len(self._open) >= self._rows and not self._admission.is_owed(key, rows, self._open):
                 return
             if self.limits.rows_a_key is not None and rows[key] >= self.limits.rows_a_key:
                 continue
@@ -217,30 +214,19 @@ class Scheduler:
                 continue
             if handle.task is not None or not self._prepare(handle):
                 continue
-            if self._shares_unread(handle):
+            if self._admission.shares_unread(handle, self._open):
                 continue
             if len(self._open) >= self._rows:
                 self._take_row(rows)
-            if not self._has_room(handle):
+            if not self._admission.has_room(handle, self._open):
                 return
             self._queue.remove(handle)
             self._begin(handle, now)
             rows[key] += 1
 
-    def _is_owed(self, key: str, rows: Counter[str]) -> bool:
-        """Whether a key is given a row of another one that has more by two or more, where all are taken."""
-        if not self.reader.shares_prefixes:  # what was read would be read again
-            return False
-        has_more = max(rows.values(), default=0) >= rows[key] + 2
-        return has_more and any(self._yields(handle, rows) for handle in self._open)
-
-    def _yields(self, handle: Handle, rows: Counter[str]) -> bool:
-        most = max(rows.values())
-        return handle.state is State.WRITING and handle.task is None and rows[handle.request.key] == most
-
     def _take_row(self, rows: Counter[str]) -> None:
         """Set aside the row that came last of the key that has most; what was read of it is kept for it."""
-        victim = max((each for each in self._open if self._yields(each, rows)), key=lambda each: each.admitted)
+        victim = max((each for each in self._open if yields(each, rows)), key=lambda each: each.admitted)
         with suppress(MemoryError):  # then it is read again
             self.reader.remember(victim.row, victim.request.salt)
         rows[victim.request.key] -= 1
@@ -272,37 +258,6 @@ class Scheduler:
             self._queue.charge(handle.request.key, len(handle.request.prompt) - handle.cached_tokens)
         handle.state = State.READING
         self._open.append(handle)
-
-    def _shares_unread(self, handle: Handle) -> bool:
-        """Whether another row is reading what this one could then take over. Once it has read that, it is kept for this
-        one, however much follows."""
-        if not self.reader.shares_prefixes:
-            return False
-        prompt, salt = handle.request.prompt, handle.request.salt
-        reading = [other for other in self._open if other.state is State.READING and other.request.salt == salt]
-        begins = list(prompt[:MIN_SHARED])
-        alike = [
-            (min(common(prompt, other.request.prompt), len(prompt) - 1), other)
-            for other in reading
-            if list(other.request.prompt[:MIN_SHARED]) == begins
-        ]
-        shared, other = max(alike, key=lambda pair: pair[0], default=(0, handle))
-        if shared < MIN_SHARED or shared < self.reader.known(prompt, salt) + MIN_SHARED:
-            return False
-        if other.held >= shared:
-            with suppress(MemoryError):  # then it is read again
-                self.reader.remember(other.row, salt)
-        return other.held < shared
-
-    def _has_room(self, handle: Handle) -> bool:
-        """Whether the row fits, if need be where prefixes are."""
-        limit, size = self._max_bytes, self.reader.token_bytes
-        if limit is None or not self._open:
-            return True
-        needed = (handle.length + ROOM) * size
-        if self.reader.bytes + needed > FILL * limit:
-            self.reader.forget_prefixes(max(0, int(FILL * limit) - needed))
-        return self.reader.bytes + needed <= FILL * limit
 
     # What is read.
 
@@ -455,22 +410,6 @@ class Scheduler:
         """Forget what was read of a request."""
         self.reader.drop(handle.row)
         handle.row, handle.held = -1, 0
-
-    def _tell(self, handle: Handle) -> None:
-        """Say what is new."""
-        output, told = handle.output, handle.told
-        if handle.task is not None:  # failed, and not at rest: no look at the output
-            self._events.append(Event(handle, (), (), error=handle.error))
-            return
-        text = ""
-        if handle.request.streams and handle.error is None:
-            whole = output.text if handle.state is State.DONE else output.shown(output.settled_data())
-            text, handle.shown = whole[len(handle.shown) :], max(handle.shown, whole, key=len)
-        handle.told = len(output.token_ids)
-        if handle.state is State.DONE or handle.told > told or text:
-            reason = output.finish_reason if handle.state is State.DONE and handle.error is None else None
-            new = tuple(output.token_ids[told:]), tuple(output.token_log_probs[told:])
-            self._events.append(Event(handle, *new, text, reason, handle.error))
 
 
 def _hurry(output: Output, has_mask: bool) -> None:

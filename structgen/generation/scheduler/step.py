@@ -78,8 +78,8 @@ class ModelStep:
         """Choose a token of every row that was read to its end, and go along drafts as far as they were right.
 
         Args:
-            do: see ``RowTasks.do``.
-            fail: told of a row that raised, and what.
+            do: see ``SequenceTasks.do``.
+            fail: called with a sequence that raised, and what.
             overlapped: see ``Scheduler``.
         """
         before = [len(handle.output.token_ids) for handle in self.handles]

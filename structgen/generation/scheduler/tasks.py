@@ -96,7 +96,7 @@ class _Lane:
 
 
 class TaskThreads:
-    """Does tasks beside the loop; used by the loop's thread alone. Its threads end when ``rest`` is called.
+    """Does tasks beside the loop; used by the loop's thread alone. Its threads end when ``idle`` is called.
 
     Args:
         patience: seconds that the loop waits for a task.
@@ -143,7 +143,7 @@ class TaskThreads:
         """Until a late task is done, at most so long."""
         self._changed.wait(seconds)
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """End all threads that have nothing to do; the others end after what they do."""
         if self._lane is not None:
             self._lane.leave()

@@ -46,7 +46,7 @@ class _CopySource(Source):
         self._canonical, self._vocabulary, self._prompt, self._output = canonical, vocabulary, prompt, output
         self._written = b""
         self._values: dict[bytes, list[bytes]] = {}  # in the prompt, by key
-        self._begun: dict[Node, list[tuple[int, tuple[int, ...]]]] = {}  # ranks and rests of values, by nodes
+        self._begun: dict[Node, list[tuple[int, tuple[int, ...]]]] = {}  # ranks and what remains of values, by nodes
 
     def prepare(self, root: Node, depth: int) -> None:
         """See ``Source``."""
@@ -79,8 +79,8 @@ class _CopySource(Source):
         return self._spelled(self._of_key(opened[1]), opened[2]) if opened else []
 
     def _spelled(self, values: Sequence[bytes], begun: bytes) -> list[tuple[int, tuple[int, ...]]]:
-        rests = [value[len(begun) :] for value in values if value.startswith(begun) and value != begun]
-        spelled = [(rank, self._canonical.spell(rest)) for rank, rest in enumerate(rests)]
+        remaining = [value[len(begun) :] for value in values if value.startswith(begun) and value != begun]
+        spelled = [(rank, self._canonical.spell(text)) for rank, text in enumerate(remaining)]
         return [(rank, tokens) for rank, tokens in spelled if tokens]
 
     def _of_key(self, key: bytes) -> list[bytes]:

@@ -13,8 +13,8 @@ from structgen.generation.speculative.cost import TYPICAL, Cost
 MAX_NODES = 48
 LONGEST_STEP = 6.0  # forwards of one token that a tree may cost: beyond, wrong guesses lose more than right ones gain
 RATE_WEIGHT = 0.1  # of the latest step in the running means
-FIRST_REST, LONGEST_REST = 4, 32  # steps
-# Forwards of one token that drafts may lose: of the first output, of another one, after a rest, and after gains.
+FIRST_PAUSE, LONGEST_PAUSE = 4, 32  # steps
+# Forwards of one token that drafts may lose: of the first output, of another one, after a pause, and after gains.
 FIRST_LOSS, NEXT_LOSS, TRIAL_LOSS, MOST_LOSS = 1.5, 0.6, 0.3, 4.0
 UNREAD = 5.0  # what the time of drafting weighs where nothing is read: not even a chance is bought with it
 PAYS = 1.0  # forwards gained from which on drafts are known to pay
@@ -121,22 +121,22 @@ class CostAware(_Keep):
 
 
 @dataclass
-class Rest:
+class Pause:
     """Suspends drafting in an output while it costs more than it gives, as in much prose.
 
     Drafts may lose so much time (``FIRST_LOSS``, in forwards of one token) and what they have gained before, as far as
-    that is remembered. Then there is a rest, and a trial that may lose little. A rest is twice as long as the one
+    that is remembered. Then there is a pause, and a trial that may lose little. A pause is twice as long as the one
     before, until drafts have gained again. The next output goes on where one of its kind stopped.
     """
 
     curve: Cost
     _credit: float = field(default=FIRST_LOSS, repr=False)  # forwards that may be lost
     _steps: int = field(default=0, repr=False)
-    _next: int = field(default=FIRST_REST, repr=False)
+    _next: int = field(default=FIRST_PAUSE, repr=False)
 
-    def resumed(self) -> Rest:
-        """For the next output: it may be another kind of text, so it rests for a few steps at most."""
-        return replace(self, _steps=min(self._steps, FIRST_REST), _credit=max(self._credit, NEXT_LOSS))
+    def resumed(self) -> Pause:
+        """For the next output: it may be another kind of text, so it pauses for a few steps at most."""
+        return replace(self, _steps=min(self._steps, FIRST_PAUSE), _credit=max(self._credit, NEXT_LOSS))
 
     def step(self) -> bool:
         """Whether the next step goes without drafts."""
@@ -154,10 +154,10 @@ class Rest:
             extra += (1.0 if nodes else UNREAD) * seconds / self.curve.seconds
         self._credit += tokens - 1 - extra * rows / self.curve(beside)
         if self._credit < 0:
-            self._steps, self._next = self._next, min(2 * self._next, LONGEST_REST)
+            self._steps, self._next = self._next, min(2 * self._next, LONGEST_PAUSE)
             self._credit = TRIAL_LOSS
         elif self._credit > PAYS:
-            self._credit, self._next = min(self._credit, MOST_LOSS), FIRST_REST
+            self._credit, self._next = min(self._credit, MOST_LOSS), FIRST_PAUSE
 
 
 @dataclass

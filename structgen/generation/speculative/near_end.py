@@ -32,25 +32,25 @@ class _ClosingSource(Source):
     def __init__(self, output: Output) -> None:
         self._output = output
         self._speller = Speller(closing_tokens(output.vocabulary))
-        self._rests: dict[Node, Sequence[int]] = {}  # what closes the output behind nodes
+        self._remaining_at: dict[Node, Sequence[int]] = {}  # what closes the output behind nodes
 
     def prepare(self, root: Node, depth: int) -> None:
         """See ``Source``."""
-        self._rests.clear()
+        self._remaining_at.clear()
 
     def propose(self, node: Node) -> list[Proposal]:
         """See ``Source``. Looks for a completion near the end only."""
         left = self._output.remaining - node.depth
         if left > LOOK or node.matcher is None:
             return []
-        rest = self._rests[node] = self._rest(node)
-        spare = left - len(rest)
-        if not rest or not 0 <= spare <= SPARE:
+        remaining = self._remaining_at[node] = self._remaining(node)
+        spare = left - len(remaining)
+        if not remaining or not 0 <= spare <= SPARE:
             return []
-        return [Proposal(rest[0], (NAME, spare, len(rest) > 1), PRIORS[spare])]
+        return [Proposal(remaining[0], (NAME, spare, len(remaining) > 1), PRIORS[spare])]
 
-    def _rest(self, node: Node) -> Sequence[int]:
-        above = self._rests.get(node.parent, ()) if node.parent is not None else ()
+    def _remaining(self, node: Node) -> Sequence[int]:
+        above = self._remaining_at.get(node.parent, ()) if node.parent is not None else ()
         if above and above[0] == node.token:
             return above[1:]
         assert node.matcher is not None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from structgen.generation.decoding.output import Output
 from structgen.generation.speculative.acceptance import Acceptance
 from structgen.generation.speculative.drafter import Drafter, Source, Step
-from structgen.generation.speculative.length import CostAware, LengthPolicy, Rest
+from structgen.generation.speculative.length import CostAware, LengthPolicy, Pause
 from structgen.generation.speculative.merge import Shape, grow
 from structgen.generation.speculative.prediction import Prediction, PredictionSource
 from structgen.generation.speculative.rules import Draws
@@ -39,22 +39,22 @@ class Speculator:
         self.policy = policy if policy is not None else CostAware()
         self.shape = shape
         self._acceptance = Acceptance(), Acceptance()
-        self._rests: dict[Hashable, Rest] = {}  # as the last output of each kind left them
+        self._pauses: dict[Hashable, Pause] = {}  # as the last output of each kind left them
 
     def acceptance(self, *, constrained: bool) -> Acceptance:
         """What was learned from outputs with or without a constraint: the one says little about the other."""
         return self._acceptance[constrained]
 
-    def rest(self, output: Output) -> Rest | None:
+    def pause(self, output: Output) -> Pause | None:
         """Whether drafts have paid in outputs of this kind, to go on from; None: the policy does not weigh that."""
         if not isinstance(self.policy, CostAware):
             return None
-        known = self._rests.get(_kind(output))
-        return Rest(self.policy.curve) if known is None else known.resumed()
+        known = self._pauses.get(_kind(output))
+        return Pause(self.policy.curve) if known is None else known.resumed()
 
-    def remember(self, output: Output, rest: Rest) -> None:
+    def remember(self, output: Output, pause: Pause) -> None:
         """An output is whole, and this is how far drafts paid."""
-        self._rests[_kind(output)] = rest
+        self._pauses[_kind(output)] = pause
 
     def start(self, prompt: Sequence[int], output: Output, prediction: Prediction | None = None) -> Row:
         """Begin an output; tokens that it already has are part of the text. ``prediction``: what it may be like."""
@@ -82,7 +82,7 @@ class Row:
         self._known = 0  # output tokens that the sources have been told of
         self._acceptance = speculator.acceptance(constrained=output.matcher is not None)
         self.policy = speculator.policy
-        self._rest = speculator.rest(output)
+        self._pause = speculator.pause(output)
         self._beside, self._rows = 1, 1
         self._drafts, self._spent = True, 0.0  # whether this step has drafts, and the seconds that making them took
         self.tree = DraftTree(Node(-1, None, (), None))
@@ -115,7 +115,7 @@ class Row:
 
     def _grow(self, least: float) -> DraftTree:
         output, speculator = self.output, self._speculator
-        if self._rest is not None and self._rest.step():
+        if self._pause is not None and self._pause.step():
             return self.pause()
         self._tell()
         self._drafts = True
@@ -218,8 +218,8 @@ class Row:
         self._tell()
         for source in self._sources:
             source.finish()
-        if self._rest is not None:
-            self._speculator.remember(self.output, self._rest)
+        if self._pause is not None:
+            self._speculator.remember(self.output, self._pause)
 
     def finish(self, logits: Any) -> list[int]:
         """Learn from what was accepted. Which of the tokens that the target read are output: indices, ascending.
@@ -258,9 +258,9 @@ class Row:
         if self._drafts:
             for source in self._sources:
                 source.observe(step)
-            if self._rest is not None:
+            if self._pause is not None:
                 spent = self._spent + time.perf_counter() - start
-                self._rest.observe(len(nodes), tokens, spent, self._beside, self._rows)
+                self._pause.observe(len(nodes), tokens, spent, self._beside, self._rows)
         if self.output.finish_reason is not None:
             self.end()
         stats.draft_seconds += time.perf_counter() - start

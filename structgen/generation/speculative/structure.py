@@ -37,7 +37,7 @@ class _StructureSource(Source):
     def __init__(self, canonical: CanonicalTokens, output: Output) -> None:
         self._canonical, self._output = canonical, output
         self._written = b""
-        self._begun: dict[Node, list[tuple[Kind, tuple[int, ...]]]] = {}  # kinds and rests of texts, by nodes within
+        self._begun: dict[Node, list[tuple[Kind, tuple[int, ...]]]] = {}  # kinds and what remains, by nodes within
 
     def prepare(self, root: Node, depth: int) -> None:
         """See ``Source``."""
@@ -48,7 +48,7 @@ class _StructureSource(Source):
         """See ``Source``."""
         if node.matcher is None:
             return []
-        begun = self._rests(node)
+        begun = self._remaining(node)
         likely = enumerate(node.matcher.likely_texts(self._written))
         fresh = [((rank, _sign(text)), self._canonical(text)) for rank, text in likely]
         self._begun[node] = begun + [(kind, tokens) for kind, tokens in fresh if tokens]
@@ -60,7 +60,7 @@ class _StructureSource(Source):
                 found[tokens[0]] = Proposal(tokens[0], (NAME, stage, rank, sign), prior)
         return list(found.values())
 
-    def _rests(self, node: Node) -> list[tuple[Kind, tuple[int, ...]]]:
+    def _remaining(self, node: Node) -> list[tuple[Kind, tuple[int, ...]]]:
         """What is left of the texts that the node stands in."""
         above = self._begun.get(node.parent, []) if node.parent is not None else []
         return [(kind, tokens[1:]) for kind, tokens in above if len(tokens) > 1 and tokens[0] == node.token]

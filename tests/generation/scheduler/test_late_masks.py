@@ -139,7 +139,7 @@ def test_rows_are_what_they_are_alone(round_: int) -> None:
             assert type(handle.error) is type(error)
         else:
             assert handle.error is None and outcome(handle.output) == outcome(single)
-            assert handle.told == len(handle.output.token_ids) and handle.shown == handle.output.text
+            assert handle.streamed == len(handle.output.token_ids) and handle.shown == handle.output.text
 
 
 @pytest.mark.parametrize("reader", [TinyRows, PaddedRows])

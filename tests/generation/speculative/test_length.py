@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from structgen.generation.speculative.cost import KNOTS, CostCurve, LearnedCost
-from structgen.generation.speculative.length import Bandit, CostAware, Fixed, Rest, Threshold, allocate
+from structgen.generation.speculative.length import Bandit, CostAware, Fixed, Pause, Threshold, allocate
 
 CURVE = CostCurve((1, 4, 8, 16), (1.0, 1.5, 1.6, 2.4))
 
@@ -190,20 +190,20 @@ def test_the_more_rows_the_fewer_drafts_each() -> None:
 
 def test_rests_where_drafts_do_not_pay() -> None:
     """Never right: the loss over 160 steps is a few steps. Right one time in two: nearly always drafting."""
-    rest, time = Rest(CURVE), 0.0
+    pause, time = Pause(CURVE), 0.0
     for _ in range(160):
-        resting = rest.step()
+        resting = pause.step()
         time += 1.0 if resting else CURVE(9)
         if not resting:
-            rest.observe(8, 1, 0.0)
+            pause.observe(8, 1, 0.0)
     assert time < 1.05 * 160
-    rng, rest, drafting = random.Random(0), Rest(CURVE), 0
+    rng, pause, drafting = random.Random(0), Pause(CURVE), 0
     for _ in range(400):
-        if not rest.step():
+        if not pause.step():
             drafting += 1
-            rest.observe(8, rng.choice([1, 4]), 0.0)
+            pause.observe(8, rng.choice([1, 4]), 0.0)
     assert drafting > 240
-    slow = Rest(CostCurve((1, 8), (1.0, 1.0), seconds=0.01))
+    slow = Pause(CostCurve((1, 8), (1.0, 1.0), seconds=0.01))
     for _ in range(20):
         if not slow.step():
             slow.observe(7, 1, 0.005)  # time spent on drafting counts

@@ -12,13 +12,13 @@ from structgen.generation.scheduler.tasks import PROBATION, Task, TaskThreads
 Fail = Callable[[Handle, Exception], None]
 
 
-class RowTasks:
+class SequenceTasks:
     """Does what is to be done for rows, one thing at a time for each.
 
     Args:
         patience: seconds that a row is waited for; None: everything is done in the calling thread.
         limit: seconds after which a late row fails; None: never.
-        fail: told of a row that raised, and what.
+        fail: called with a sequence that raised, and what.
     """
 
     def __init__(self, patience: float | None, limit: float | None, fail: Fail) -> None:
@@ -27,7 +27,7 @@ class RowTasks:
 
     def do(self, acts: Sequence[tuple[Handle, Callable[[], None]]]) -> list[bool]:
         """Do something for each of these rows: whether it is done, and without an error. Of a row that is late
-        ``Handle.task`` is set, until ``settled`` tells of it."""
+        ``Handle.task`` is set, until ``settled`` returns it."""
         tasks = [Task(handle.output, act) for handle, act in acts]
         waited = []
         for (handle, _), task in zip(acts, tasks, strict=True):
@@ -65,10 +65,10 @@ class RowTasks:
         if self._threads is not None:
             self._threads.wait(seconds)
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """Nothing is to be done for now."""
         if self._threads is not None:
-            self._threads.rest()
+            self._threads.idle()
 
     def _is_done(self, handle: Handle, task: Task) -> bool:
         if not task.is_done:
@@ -96,6 +96,6 @@ def _judge(handle: Handle, is_late: bool) -> None:
 
 def _too_late(handle: Handle, limit: float) -> str:
     return (
-        f"What the constraint allows after {handle.told} tokens was not found within {limit:g} s (max_mask_seconds); "
-        "simplify the constraint, or allow more time."
+        f"What the constraint allows after {handle.streamed} tokens was not found within {limit:g} s "
+        "(max_mask_seconds); simplify the constraint, or allow more time."
     )

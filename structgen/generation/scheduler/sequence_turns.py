@@ -10,7 +10,7 @@ from structgen.generation.scheduler.budget import SchedulerLimits, StepCost
 from structgen.generation.scheduler.request import Handle
 
 
-class RowTurns:
+class SequenceTurns:
     """Shares out the rows of a step.
 
     A caller's rows hold up those of others by ``step_factor`` at most, as its prompts do: where a step of all rows

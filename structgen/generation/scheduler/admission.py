@@ -1,0 +1,71 @@
+"""Which request may join: whose turn it is, what it would read that another reads already, whether it fits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+
+from structgen.generation.models.model_runner import RaggedReader
+from structgen.generation.models.prefix_cache import common
+from structgen.generation.scheduler.request import Handle, State
+from structgen.generation.scheduler.step import MIN_SHARED
+
+ROOM = 64  # tokens that a sequence must find room for besides its prompt
+FILL = 0.9  # of the memory that sequences are admitted to
+
+
+class Admission:
+    """Questions about a request that waits, given those that are being read or written.
+
+    Args:
+        reader: of the model.
+        max_bytes: what all sequences may take; None: no limit.
+    """
+
+    def __init__(self, reader: RaggedReader, max_bytes: int | None) -> None:
+        self._reader, self._max_bytes = reader, max_bytes
+
+    def is_owed(self, key: str, rows: Counter[str], running: Sequence[Handle]) -> bool:
+        """Whether a key is given a row of another one that has more by two or more, where all are taken."""
+        if not self._reader.shares_prefixes:  # what was read would be read again
+            return False
+        has_more = max(rows.values(), default=0) >= rows[key] + 2
+        return has_more and any(yields(handle, rows) for handle in running)
+
+    def shares_unread(self, handle: Handle, running: Sequence[Handle]) -> bool:
+        """Whether another row is reading what this one could then take over. Once it has read that, it is kept for this
+        one, however much follows."""
+        if not self._reader.shares_prefixes:
+            return False
+        prompt, salt = handle.request.prompt, handle.request.salt
+        reading = [other for other in running if other.state is State.READING and other.request.salt == salt]
+        begins = list(prompt[:MIN_SHARED])
+        alike = [
+            (min(common(prompt, other.request.prompt), len(prompt) - 1), other)
+            for other in reading
+            if list(other.request.prompt[:MIN_SHARED]) == begins
+        ]
+        shared, other = max(alike, key=lambda pair: pair[0], default=(0, handle))
+        if shared < MIN_SHARED or shared < self._reader.known(prompt, salt) + MIN_SHARED:
+            return False
+        if other.held >= shared:
+            with suppress(MemoryError):  # then it is read again
+                self._reader.remember(other.row, salt)
+        return other.held < shared
+
+    def has_room(self, handle: Handle, running: Sequence[Handle]) -> bool:
+        """Whether the row fits, if need be where prefixes are."""
+        limit, size = self._max_bytes, self._reader.token_bytes
+        if limit is None or not running:
+            return True
+        needed = (handle.length + ROOM) * size
+        if self._reader.bytes + needed > FILL * limit:
+            self._reader.forget_prefixes(max(0, int(FILL * limit) - needed))
+        return self._reader.bytes + needed <= FILL * limit
+
+
+def yields(handle: Handle, rows: Counter[str]) -> bool:
+    """Whether a sequence can be set aside for another key's: its key has most."""
+    most = max(rows.values())
+    return handle.state is State.WRITING and handle.task is None and rows[handle.request.key] == most
