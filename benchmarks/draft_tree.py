@@ -15,7 +15,7 @@ from typing import Any
 
 import structgen
 from structgen.generation.speculative.draft_options import make_speculator
-from structgen.generation.speculative.speculator import Row
+from structgen.generation.speculative.speculator import DraftedSequence
 from structgen.generation.speculative.tree import Node
 
 SCHEMA = {
@@ -65,16 +65,16 @@ class Finder:
 
     def watch(self) -> None:
         """Look at all rows from now on."""
-        finder, begin, finish = self, Row.begin, Row.finish
-        seen: dict[Row, tuple[int, str, dict[Node, Any]]] = {}
+        finder, begin, finish = self, DraftedSequence.begin, DraftedSequence.finish
+        seen: dict[DraftedSequence, tuple[int, str, dict[Node, Any]]] = {}
 
-        def watched_begin(row: Row) -> None:
+        def watched_begin(row: DraftedSequence) -> None:
             tree = row.tree
             offered = {node: dict(node.proposals) for node in (tree.root, *tree.nodes)}
             seen[row] = len(row.output.pending), row.output.text, offered
             begin(row)
 
-        def watched(row: Row, logits: Any) -> list[int]:
+        def watched(row: DraftedSequence, logits: Any) -> list[int]:
             tree, (read, before, offered) = row.tree, seen.pop(row)
             kept = finish(row, logits)
             accepted = {index - read for index in kept if index >= read}
@@ -84,7 +84,7 @@ class Finder:
                 finder.best, finder.before, finder.score = boxes, before, score
             return kept
 
-        Row.begin, Row.finish = watched_begin, watched  # type: ignore[method-assign,assignment]
+        DraftedSequence.begin, DraftedSequence.finish = watched_begin, watched  # type: ignore[method-assign,assignment]
 
     def boxes(self, root: Node, offered: dict[Node, Any], accepted: set[int]) -> list[Box]:
         """The tree from its root on, depth first."""

@@ -13,7 +13,7 @@ Kept = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LogitsRow:
     """What a filter sees of the allowed tokens [n] of one row of logits.
 
     Attributes:

@@ -6,7 +6,7 @@ same for many rows at once as torch operations, and where users can name it. Its
 the checks, samplers on the processor and on devices, drafts, samples of the target, command line and server.
 
 A filter says which tokens stay of those that the steps before it have left. It is written with methods of arrays and of
-``Row`` (``TensorRows``) alone: the command line reads the table, and does not wait for numpy.
+``LogitsRow`` (``TensorRows``) alone: the command line reads the table, and does not wait for numpy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from structgen.errors import OptionsError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from structgen.generation.filters.rows import Kept, LogProbs, Positions, Row
+    from structgen.generation.filters.rows import Kept, LogitsRow, LogProbs, Positions
     from structgen.generation.filters.tensor_rows import TensorRows
 
 
@@ -75,7 +75,7 @@ class Filter:
             whole number from 1 on.
         keeps: which tokens stay, given the value: the definition.
         keeps_rows: the same for many rows, whose values are a column [n, 1], by methods of tensors.
-        needs_deviation: whether it reads ``Row.sigma``.
+        needs_deviation: whether it reads ``LogitsRow.sigma``.
         keeps_a_prefix: whether the kernels of processor and GPU know it: it keeps the likeliest up to a place.
         help: what the command line says of it; None: it is no option there.
         served: whether requests to the server name it.
@@ -84,7 +84,7 @@ class Filter:
 
     name: str
     neutral: float | None
-    keeps: Callable[[Row, float], Kept]
+    keeps: Callable[[LogitsRow, float], Kept]
     keeps_rows: Callable[[TensorRows, Tensor], Tensor]
     high: float = 1.0
     above: bool = False
@@ -96,7 +96,7 @@ class Filter:
     warper: tuple[str, str] | None = None
 
 
-def _top_n_sigma(row: Row, n: float) -> Kept:
+def _top_n_sigma(row: LogitsRow, n: float) -> Kept:
     """Differences of logits are those of log-probabilities, whatever temperature came before."""
     if row.sigma is None:
         raise OptionsError("top_n_sigma needs the deviation of the row of logits, and no row was given")
@@ -111,7 +111,7 @@ def _top_n_sigma_rows(rows: TensorRows, n: Tensor) -> Tensor:
     return left & (rows.log_probs >= highest - n * rows.sigma)
 
 
-def _top_h(row: Row, share: float) -> Kept:
+def _top_h(row: LogitsRow, share: float) -> Kept:
     """The entropy of the first k, renormalised, is log Γ - Σ p log p / Γ with Γ = Σ p; it rises with k."""
     probs = row.probs
     order = row.descending(probs)
@@ -130,7 +130,7 @@ def _top_h_rows(rows: TensorRows, share: Tensor) -> Tensor:
     return rows.only(order, rows.places < few)
 
 
-def _top_k(row: Row, k: float) -> Kept:
+def _top_k(row: LogitsRow, k: float) -> Kept:
     probs = row.probs
     return row.only(row.descending(probs)[: int(k)]) & (probs > 0)
 
@@ -141,13 +141,13 @@ def _top_k_rows(rows: TensorRows, k: Tensor) -> Tensor:
     return rows.only(order, rows.places < k) & (probs > 0)
 
 
-def _up_to(row: Row, probs: LogProbs, order: Positions, share: float) -> Kept:
+def _up_to(row: LogitsRow, probs: LogProbs, order: Positions, share: float) -> Kept:
     """Those of an order up to a share of the probability, at least one."""
     before = probs[order].cumsum() - probs[order]
     return row.only(order[: max(1, int((before < share).sum()))])
 
 
-def _top_p(row: Row, share: float) -> Kept:
+def _top_p(row: LogitsRow, share: float) -> Kept:
     probs = row.probs
     return _up_to(row, probs, row.descending(probs), share)
 
@@ -157,7 +157,7 @@ def _top_p_rows(rows: TensorRows, share: Tensor) -> Tensor:
     return rows.only(order, rows.running_sums(ranked) - ranked < share)
 
 
-def _min_p(row: Row, least: float) -> Kept:
+def _min_p(row: LogitsRow, least: float) -> Kept:
     probs = row.probs
     return probs >= least * probs.max()
 
@@ -167,7 +167,7 @@ def _min_p_rows(rows: TensorRows, least: Tensor) -> Tensor:
     return probs >= least * probs.amax(1, keepdim=True)
 
 
-def _typical_p(row: Row, share: float) -> Kept:
+def _typical_p(row: LogitsRow, share: float) -> Kept:
     probs = row.probs
     order = abs(-row.log(probs) - row.entropy(probs)).argsort(kind="stable")
     return _up_to(row, probs, order, share)
@@ -180,7 +180,7 @@ def _typical_p_rows(rows: TensorRows, share: Tensor) -> Tensor:
     return rows.only(order, rows.running_sums(ranked) - ranked < share)
 
 
-def _epsilon_cutoff(row: Row, least: float) -> Kept:
+def _epsilon_cutoff(row: LogitsRow, least: float) -> Kept:
     probs = row.probs
     return (probs >= least) | (probs == probs.max())
 
@@ -190,7 +190,7 @@ def _epsilon_cutoff_rows(rows: TensorRows, least: Tensor) -> Tensor:
     return (probs >= least) | (probs == probs.amax(1, keepdim=True))
 
 
-def _eta_cutoff(row: Row, eta: float) -> Kept:
+def _eta_cutoff(row: LogitsRow, eta: float) -> Kept:
     return _epsilon_cutoff(row, min(eta, math.sqrt(eta) * math.exp(-row.entropy(row.probs))))
 
 

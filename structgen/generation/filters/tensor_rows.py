@@ -14,7 +14,7 @@ device's scheduling, as that of one long scan does."""
 
 @dataclass(frozen=True, slots=True)
 class TensorRows:
-    """``rows.Row`` for many rows [n, C], in the precision of the device's sums; ``sigma`` is a column [n, 1]."""
+    """``rows.LogitsRow`` for many rows [n, C], in the precision of the device's sums; ``sigma`` is a column [n, 1]."""
 
     scores: Tensor
     log_probs: Tensor

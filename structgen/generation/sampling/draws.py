@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.generation.filters.rows import LogProbs, Row
+from structgen.generation.filters.rows import LogitsRow, LogProbs
 from structgen.generation.filters.table import FILTER_NAMED
 from structgen.generation.sampling.params import SamplingParams
 
@@ -34,9 +34,9 @@ def filtered_probs(log_probs: LogProbs, params: SamplingParams, sigma: float | N
         if step == "temperature":
             scores /= params.temperature
         else:
-            kept = FILTER_NAMED[step].keeps(Row(scores, log_probs, sigma), getattr(params, step))
+            kept = FILTER_NAMED[step].keeps(LogitsRow(scores, log_probs, sigma), getattr(params, step))
             scores[~kept] = -np.inf
-    return Row(scores, log_probs, sigma).probs
+    return LogitsRow(scores, log_probs, sigma).probs
 
 
 def deviation(logits_row: npt.NDArray[np.floating[Any]], params: SamplingParams) -> float | None:

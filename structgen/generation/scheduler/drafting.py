@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from structgen.generation.decoding.choosing import OnError, guarded
 from structgen.generation.speculative.cost import Cost, CostCurve, LearnedCost
 from structgen.generation.speculative.length import RATE_WEIGHT, CostAware, allocate
-from structgen.generation.speculative.speculator import Row
+from structgen.generation.speculative.speculator import DraftedSequence
 from structgen.generation.speculative.tree import DraftTree
 
 
@@ -21,7 +21,7 @@ class Drafting:
         self._is_asked = False  # whether a row of this step has drafters
 
     def choose(
-        self, rows: Sequence[Row], *, beside: int, writing: int, room: int, failed: OnError
+        self, rows: Sequence[DraftedSequence], *, beside: int, writing: int, room: int, failed: OnError
     ) -> list[DraftTree | None]:
         """A tree for each row; None of one that failed.
 
@@ -64,7 +64,7 @@ class Drafting:
             tree.cut(count)
         return trees
 
-    def _grow(self, row: Row, rate: float, writing: int) -> DraftTree:
+    def _grow(self, row: DraftedSequence, rate: float, writing: int) -> DraftTree:
         """What a row among others may have read: nothing that does not pay for its place even behind the next step of
         the curve."""
         least = rate * self._curve.marginal(self._beside) if isinstance(row.policy, CostAware) else 0.0

@@ -10,7 +10,7 @@ from typing import Any
 from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.scheduler.tasks import Task
 from structgen.generation.speculative.prediction import Prediction
-from structgen.generation.speculative.speculator import Row, Speculator
+from structgen.generation.speculative.speculator import DraftedSequence, Speculator
 
 
 class State(Enum):
@@ -94,7 +94,7 @@ class Handle:
     cached_tokens: int = 0
     row: int = -1  # of the reader, while it is open
     held: int = 0  # tokens of prompt and output that the row holds
-    drafts: Row | None = None
+    drafts: DraftedSequence | None = None
     prediction: Prediction | None = None
     is_started: bool = False  # whether the output's beginning was looked at
     has_mask: bool = False  # whether what may come next is known

@@ -56,12 +56,12 @@ class Speculator:
         """An output is whole, and this is how far drafts paid."""
         self._pauses[_kind(output)] = pause
 
-    def start(self, prompt: Sequence[int], output: Output, prediction: Prediction | None = None) -> Row:
+    def start(self, prompt: Sequence[int], output: Output, prediction: Prediction | None = None) -> DraftedSequence:
         """Begin an output; tokens that it already has are part of the text. ``prediction``: what it may be like."""
-        return Row(self, prompt, output, prediction)
+        return DraftedSequence(self, prompt, output, prediction)
 
 
-class Row:
+class DraftedSequence:
     """One output while it is written.
 
     Attributes:

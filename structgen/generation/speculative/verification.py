@@ -20,11 +20,11 @@ from structgen.generation.decoding.output import Output
 from structgen.generation.sampling import FirstDraw
 from structgen.generation.sampling.choose import sampler_for
 from structgen.generation.sampling.host import HostSampler
-from structgen.generation.speculative.speculator import Row
+from structgen.generation.speculative.speculator import DraftedSequence
 
 
 class Walk(Protocol):
-    """A row that tokens are chosen for: ``speculator.Row``, or one without drafts."""
+    """A row that tokens are chosen for: ``speculator.DraftedSequence``, or one without drafts."""
 
     output: Output
 
@@ -114,7 +114,7 @@ def draw_paths(rows: Sequence[Walk], logits: Any, starts: Sequence[int]) -> dict
     assert isinstance(sampler, TorchSampler), "what draws on devices"
 
     pairs = zip(rows, starts, strict=True)
-    judged = [(row, start) for row, start in pairs if isinstance(row, Row) and row.is_drawn_alone]
+    judged = [(row, start) for row, start in pairs if isinstance(row, DraftedSequence) and row.is_drawn_alone]
     if not judged:
         return {}
     masks = sampler.send(np.concatenate([row.masks() for row, _ in judged]))

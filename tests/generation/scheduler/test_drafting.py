@@ -14,7 +14,7 @@ from structgen.generation.speculative.cost import CostCurve
 from structgen.generation.speculative.length import CostAware, Fixed
 from structgen.generation.speculative.model_drafter import ModelDrafter
 from structgen.generation.speculative.ngram import NgramDrafter
-from structgen.generation.speculative.speculator import Row, Speculator
+from structgen.generation.speculative.speculator import DraftedSequence, Speculator
 from tests.fakes import vocabulary
 
 VOCABULARY = vocabulary()
@@ -23,7 +23,7 @@ FLAT = CostCurve((1, 64), (1.0, 1.01))  # all does
 TEXT = [5, 6, 7, 8] * 6
 
 
-def rows(speculator: Speculator, count: int) -> list[Row]:
+def rows(speculator: Speculator, count: int) -> list[DraftedSequence]:
     made = []
     for seed in range(count):
         output = Output(VOCABULARY, None, SamplingParams(1.0, seed=seed), max_new_tokens=30)
@@ -32,7 +32,7 @@ def rows(speculator: Speculator, count: int) -> list[Row]:
     return made
 
 
-def choose(drafting: Drafting, drafted: list[Row], room: int = 100) -> list[int]:
+def choose(drafting: Drafting, drafted: list[DraftedSequence], room: int = 100) -> list[int]:
     def failed(output: Output, error: Exception) -> None:
         raise error
 
@@ -44,14 +44,14 @@ def choose(drafting: Drafting, drafted: list[Row], room: int = 100) -> list[int]
 def test_what_was_drawn_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     grown: list[int] = []
 
-    def grow(self: Row, *args: Any, **options: Any) -> Any:
+    def grow(self: DraftedSequence, *args: Any, **options: Any) -> Any:
         tree = right(self, *args, **options)
         grown.append(len(tree.nodes))
         assert tree.sampled
         return tree
 
-    right = Row.grow
-    monkeypatch.setattr(Row, "grow", grow)
+    right = DraftedSequence.grow
+    monkeypatch.setattr(DraftedSequence, "grow", grow)
     model = ModelDrafter(TinyModel(VOCABULARY.size, scale=9.0), drawing="chain", stop=0.0)
     whole = 0
     for policy in (CostAware(FLAT, rate=1.0), Fixed(5)):
