@@ -44,7 +44,6 @@ class GenerationOptions(FilterOptions, total=False):
             model, or its chat template takes no answers, it is not told.
     """
 
-    temperature: float
     order: tuple[str, ...]
     repetition_penalty: float
     presence_penalty: float

@@ -42,9 +42,10 @@ class FilterParams:
 
 
 class FilterOptions(TypedDict, total=False):
-    """Filters as keyword arguments.
+    """Temperature and filters as keyword arguments.
 
     Attributes:
+        temperature: logits are divided by it; 0 (default) is greedy.
         top_k: keep the k likeliest allowed tokens (of equals, the lowest ids); None keeps all.
         top_p: keep the likeliest up to this share of the probability, at least one (Holtzman et al. 2020).
         min_p: keep p >= min_p · max p (Nguyen et al. 2024).
@@ -54,6 +55,7 @@ class FilterOptions(TypedDict, total=False):
         top_h: keep the longest prefix of the likeliest whose entropy is at most this share of all (Potraghloo 2025).
     """
 
+    temperature: float
     top_k: int | None
     top_p: float
     min_p: float

@@ -15,7 +15,7 @@ ROOM = 64  # tokens that a sequence must find room for besides its prompt
 FILL = 0.9  # of the memory that sequences are admitted to
 
 
-class Admission:
+class SequenceAdmission:
     """Questions about a request that waits, given those that are being read or written.
 
     Args:

@@ -24,7 +24,7 @@ from structgen.generation.decoding.closing_budget import MAX_TOKEN_BYTES
 from structgen.generation.decoding.output import Output
 from structgen.generation.models.model_runner import RaggedReader
 from structgen.generation.models.threads import turn_of
-from structgen.generation.scheduler.admission import Admission, yields
+from structgen.generation.scheduler.admission import SequenceAdmission, yields
 from structgen.generation.scheduler.budget import SchedulerLimits, StepCost
 from structgen.generation.scheduler.drafting import Drafting
 from structgen.generation.scheduler.prompt_pieces import PromptPieces, Unread
@@ -74,7 +74,7 @@ class Scheduler:
         self._rows = _least(self.limits.rows, reader.max_rows) or 1  # fewer once memory has run out
         self._touched: list[Handle] = []
         self._drafting = Drafting()
-        self._admission = Admission(reader, self._max_bytes)
+        self._admission = SequenceAdmission(reader, self._max_bytes)
         patience = self.limits.late_seconds if reader.reads_apart else self.limits.max_mask_seconds
         self._tasks = SequenceTasks(patience, self.limits.max_mask_seconds, self._fail)
 

@@ -43,7 +43,7 @@ def test_the_table_and_the_fields_agree() -> None:
     neutral = {field.name: field.default for field in fields(FilterParams)}
     assert {one.name: one.neutral for one in FILTERS} == {name: neutral[name] for name in FILTER_NAMED}
     assert set(neutral) - set(FILTER_NAMED) == {"temperature", "seed"}
-    assert set(FilterOptions.__annotations__) == set(FILTER_NAMED)
+    assert set(FilterOptions.__annotations__) == {"temperature", *FILTER_NAMED}
 
 
 def test_top_n_sigma() -> None:
