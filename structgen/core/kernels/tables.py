@@ -26,6 +26,10 @@ class KernelTable(int):
         table.dtype = dtype
         return table
 
+    def __getnewargs__(self) -> tuple[int, np.dtype[np.generic]]:  # type: ignore[override]
+        """What it is made of again in another process."""
+        return int(self), self.dtype
+
     __call__: Callable[[int, int], int]
 
 

@@ -128,7 +128,7 @@ def test_repetitions_are_not_limited() -> None:
         ('root ::= Token("a")', "expected an id of a token", 1, 16),
         ("root ::= Token(-1)", "expected an id of a token", 1, 16),
         ("root ::= Token(99999999999999999999)", "ids that no vocabulary has", 1, 10),
-        ("root ::= TokenTagDispatch((1, root), excludes=(1,))", "no trigger", 1, 48),
+        ("root ::= TokenTagDispatch((1, root), excludes=(1,))", "cannot be a trigger", 1, 48),
     ],
 )
 def test_errors_say_where(text: str, message: str, line: int, column: int) -> None:

@@ -1,6 +1,6 @@
 """What aligned decoding calls of its kernel: walks that draw texts, and bounds that move up to the root.
 
-`structgen.generation.aligned.store` owns the arrays. All probabilities are natural logarithms in float64.
+`structgen.generation.target.store` owns the arrays. All probabilities are natural logarithms in float64.
 
 - Edges of a node lie together, most probable first: ``edge_logp``, ``edge_child`` (a node, ``UNSEEN`` or ``COMPLETE``).
   ``node_start[u] < 0``: the edges were evicted. A prefix that leads nowhere is a node without edges.
