@@ -208,7 +208,7 @@ def test_grammars_are_read_in_another_process(monkeypatch: pytest.MonkeyPatch) -
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("a grammar is read in the server's process")
 
-    for name in ("lark_reader.read_lark", "gbnf.read_gbnf", "llguidance.reader.read_llguidance"):
+    for name in ("lark_reader.read_lark", "gbnf.read_gbnf", "dialects.llguidance.reader.read_llguidance"):
         monkeypatch.setattr(f"structgen.core.grammars.{name}", never)
     monkeypatch.setattr("structgen.core.compilers.read_lark", never, raising=False)
     limits = CompileLimits(seconds=1.0)

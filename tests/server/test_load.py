@@ -61,7 +61,7 @@ def test_many_requests_leave_nothing_behind() -> None:
         ends = asyncio.run(all_of_them(running.url))
         assert running.wait_until_idle()
         assert ends == {"400": REQUESTS // 20, "given up": REQUESTS // 10, "200": REQUESTS * 17 // 20}
-        assert not engine._rows and not engine._writer._handles  # type: ignore[attr-defined]
+        assert not engine._handles and not engine._writer._handles  # type: ignore[attr-defined]
         gc.collect()
         outputs = [thing for thing in gc.get_objects() if isinstance(thing, Output)]
         assert len(outputs) <= 2  # what the loop of the thread still has in hand
