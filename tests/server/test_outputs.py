@@ -72,12 +72,12 @@ def cuts_of(text: str, data: st.DataObject) -> list[int]:
 def test_deep_values_take_time_by_their_length() -> None:
     def seconds(depth: int) -> float:
         value = json.loads('{"a":' * depth + "1" + "}" * depth)
-        started = time.process_time()
+        started = time.thread_time()  # other tests may have left threads that work
         for _ in range(30_000 // depth):
             json_text(value)
-        return time.process_time() - started
+        return time.thread_time() - started
 
-    assert seconds(750) < 4 * min(seconds(75) for _ in range(3))
+    assert min(seconds(750) for _ in range(3)) < 4 * min(seconds(75) for _ in range(3))
 
 
 @settings(max_examples=100, deadline=None)
