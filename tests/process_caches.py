@@ -17,8 +17,6 @@ def forget() -> None:
     automata: BoundedCache[Any, Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     automata.forget()
     numbers.NUMBERS.forget()
-    for known in (conjunctions._known_strings, conjunctions._known_numbers):
-        known.clear()
-        known._counted.clear()
-        known.memory_bytes = 0
+    conjunctions._known_strings.forget()
+    conjunctions._known_numbers.forget()
     shared.SHARED.clear()

@@ -179,17 +179,17 @@ def test_arguments_without_a_declaration_meet_existentials(name: str, order: Any
         text = data if matcher.is_accepting() else data + matcher.shortest_completion()
         (call,) = constraint.parse(text.decode())[:1]
         assert isinstance(call, ToolCall) and judge.valid(call.arguments), (call, tool)
-    befores: list[dict[str, Any]] = [{}, {"zz": True}, {"a": 1}, {"b": {}, "ab": {}}]
+    others: list[dict[str, Any]] = [{}, {"zz": True}, {"a": 1}, {"b": {}, "ab": {}}]
     for meeting in (7, {"b": 1}, "x", True):
-        for before in befores:
+        for other in others:
             found = set()
-            for order_of_names in permutations([*before, "bc"]):
-                arguments = {key: {**before, "bc": meeting}[key] for key in order_of_names}
+            for order_of_names in permutations([*other, "bc"]):
+                arguments = {key: {**other, "bc": meeting}[key] for key in order_of_names}
                 matcher = grammar.matcher()
                 text = constraint.render([ToolCall("f", arguments)]).encode()
                 found.add(bool(matcher.accept_bytes(text) and matcher.is_accepting()))
-            valid = judge.valid({**before, "bc": meeting})
-            assert found == {False} if not valid else True in found, (before, meeting, tool)
+            valid = judge.valid({**other, "bc": meeting})
+            assert found == {False} if not valid else True in found, (other, meeting, tool)
             taken += valid
     assert taken
 

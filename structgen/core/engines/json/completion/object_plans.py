@@ -55,7 +55,7 @@ class ObjectPlans:
         least = max(spec.least, state.size + 1 if forced else 0)
         if least - state.size > MAX_PARTS:
             return None
-        members: list[tuple[int, Member]] = []
+        members: list[Member] = []
         ways = self._meeting(state, free, add, cost) if spec.existentials else {}
         if ways is None:
             return None
@@ -63,7 +63,7 @@ class ObjectPlans:
             if isinstance(key, int):
                 add |= 1 << key
             else:
-                members.append((cost(chosen) + len(key), Member(key, chosen)))
+                members.append(Member(key, chosen))
         add |= form.missing(state.seen | add)
         size = state.size + add.bit_count() + len(members)
         if add & ~free or (spec.most is not None and size > spec.most):
@@ -74,7 +74,7 @@ class ObjectPlans:
             limit = NEVER if spec.most is None else spec.most - size
             price, more = self._filler(form, free & ~add, state.seen | add, limit, least - size, cost)
             if following is not None and following[0] <= price:
-                members.append(following)
+                members.append(following[1])
                 size += 1
                 following = next(fresh, None)
             elif more:
@@ -83,46 +83,42 @@ class ObjectPlans:
             else:
                 return None
         declared = [Member(form.keys[bit], ways.get(bit, form.nodes[bit])) for bit in bits_of(add)]
-        total = sum(price for price, _ in members) + sum(len(member.key) + cost(member.node) for member in declared)
-        total += (size - state.size) * self._around
+        total = sum(len(key) + cost(node) + self._around for key, node in (*declared, *members))
         if total >= NEVER:
             return None
-        return ValuePlan(total, (*declared, *[member for _, member in members]), not members, bool(ways))
+        return ValuePlan(total, (*declared, *members), not members, bool(ways))
 
     def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, ValueNode] | None:
         """Members that meet the existentials left: the node by key bit or spelled undeclared key. None: impossible.
 
-        For each existential the cheapest; if the object has no room for these, those that meet the most at once; if it
-        has none for these either, the first that a search finds.
+        For each existential in turn the cheapest; if the object has no room for these, those that meet the most at
+        once, as far as some have room.
         """
         spec = state.form.spec
         unmet = (1 << spec.existentials) - 1 & ~state.met
         room = NEVER if spec.most is None else spec.most - state.size - add.bit_count()
-        for together in (False, True):
-            found: dict[int | bytes, ValueNode] = {}
-            left = unmet
-            while left:
-                options = self._options(state, free, add, left & -left, set(found), cost)
-                if not options:
-                    break
-                _, key, way = min(options, key=lambda one: ((one[2][1] & left).bit_count() * -together, one[0]))
-                found[key] = way[0]
-                left &= ~way[1]
-            if not left and sum(not (isinstance(key, int) and add >> key & 1) for key in found) <= room:
-                return found
 
-        def search(left: int, room: int, taken: dict[int | bytes, ValueNode]) -> dict[int | bytes, ValueNode] | None:
+        def takes_room(key: int | bytes) -> bool:
+            return not (isinstance(key, int) and add >> key & 1)
+
+        def search(
+            left: int, room: int, together: bool, taken: dict[int | bytes, ValueNode]
+        ) -> dict[int | bytes, ValueNode] | None:
             if not left:
                 return taken
             options = self._options(state, free, add, left & -left, set(taken), cost)
-            for _, key, way in sorted(options, key=lambda one: one[0]):
-                remaining = room - (not (isinstance(key, int) and add >> key & 1))
-                found = search(left & ~way[1], remaining, {**taken, key: way[0]}) if remaining >= 0 else None
+            for _, key, way in sorted(options, key=lambda one: ((one[2][1] & left).bit_count() * -together, one[0])):
+                remaining = room - takes_room(key)
+                chosen = {**taken, key: way[0]}
+                found = search(left & ~way[1], remaining, together, chosen) if remaining >= 0 else None
                 if found is not None:
                     return found
             return None
 
-        return search(unmet, room, {})
+        cheapest = search(unmet, NEVER, False, {})
+        if cheapest is None or sum(map(takes_room, cheapest)) <= room:
+            return cheapest
+        return search(unmet, room, True, {})
 
     def _options(
         self, state: Open, free: int, add: int, existential: int, taken: set[int | bytes], cost: Costs

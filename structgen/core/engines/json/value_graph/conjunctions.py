@@ -72,12 +72,16 @@ class KnownSpecs(dict[Hashable, Any]):
         super().__init__()
         self._counted: set[int] = set()  # automata of these, by id
 
+    def forget(self) -> None:
+        """Forget all."""
+        self.clear()
+        self._counted.clear()
+        self.memory_bytes = 0
+
     def remember(self, key: Hashable, spec: Any) -> Any:
         """The spec, which is kept."""
         if len(self) >= MAX_KNOWN or self.memory_bytes > MAX_KNOWN_BYTES:
-            self.clear()
-            self._counted.clear()
-            self.memory_bytes = 0
+            self.forget()
         self.memory_bytes += NODE_BYTES + (0 if spec is None else spec.memory_bytes(self._counted))
         self[key] = spec
         return spec
