@@ -106,7 +106,7 @@ class ApiServer:
         others = [Route(path, self._plain(path, answer), methods=["POST"]) for path, answer in plain.items()]
         routes = [*page_routes(), *others, *posts, *asked]
         handlers: Any = {HTTPException: _http_error, RequestError: _request_error, Exception: _request_error}
-        gate = Middleware(Gate, admission=self.admission, most=self.settings.max_body)
+        gate = Middleware(Gate, admission=self.admission, most=4 * self.settings.max_body)
         return Starlette(routes=routes, middleware=[gate], exception_handlers=handlers, lifespan=self._lifespan)
 
     async def drain(self) -> None:

@@ -226,7 +226,7 @@ class GuardedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     def _ignore(self, data: bytes) -> None:
         self._ignored += len(data)
         if self._ignored > LINGER_BYTES:
-            self.transport.abort()
+            self.transport.pause_reading()  # to close at once would reset the connection
 
 
 def _too_large_head() -> RequestError:

@@ -16,7 +16,9 @@ from structgen.server.sse import AsgiMessage, Receive, Send
 
 AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 LINGER_SECONDS = 2.0
-"""How long the remaining bytes of an unread body may take, so that its client reads the answer and no reset."""
+"""How long the connection of an answer stays open while bytes of its request come: a reset could overtake the answer."""
+SLOW_SECONDS = 0.05
+"""The pause between two pieces of a body that is too long even to be thrown away."""
 
 
 class Gate:
@@ -25,7 +27,7 @@ class Gate:
     Args:
         app: what answers.
         admission: which hosts are served.
-        most: bytes of the remaining bytes of a body that are still taken, and thrown away.
+        most: bytes of the rest of a body that are still taken, and thrown away. More is taken slowly.
     """
 
     def __init__(self, app: AsgiApp, admission: Admission, most: int) -> None:
@@ -74,5 +76,6 @@ class _Exchange:
         left = self._most
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
-                while left > 0 and not self._is_read:
+                while not self._is_read:
                     left -= len((await self.receive()).get("body", b""))
+                    await asyncio.sleep(0 if left > 0 else SLOW_SECONDS)  # to close at once would reset the connection

@@ -158,6 +158,16 @@ def test_an_early_refusal_is_read_by_clients_that_send_first(server: RunningServ
         assert small.status_code == 200 and "connection" not in small.headers
 
 
+def test_a_refused_body_is_no_reset(server: RunningServer) -> None:
+    """Three times as large as may be: the answer comes, then the end. A reset could overtake the answer."""
+    with connected(server) as connection:
+        connection.sendall(f"{HEAD}content-length: {3 << 20}\r\n\r\n".encode() + b" " * (3 << 20))
+        received = b""
+        while piece := connection.recv(1 << 16):
+            received += piece
+        assert received.startswith(b"HTTP/1.1 413 ")
+
+
 def test_a_million_chunks_of_a_byte_cost_little(server: RunningServer) -> None:
     with connected(server) as connection:
         connection.sendall((HEAD + "transfer-encoding: chunked\r\n\r\n").encode())
