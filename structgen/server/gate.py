@@ -16,7 +16,7 @@ from structgen.server.sse import AsgiMessage, Receive, Send
 
 AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 LINGER_SECONDS = 2.0
-"""How long the connection of an answer stays open while bytes of its request come: a reset could overtake the answer."""
+"""How long an answered connection stays open while bytes of its request come: a reset could overtake the answer."""
 SLOW_SECONDS = 0.05
 """The pause between two pieces of a body that is too long even to be thrown away."""
 
