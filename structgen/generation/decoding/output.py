@@ -9,41 +9,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
-from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 
 from structgen.core.engines.protocols import Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
+from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens, shortest_completion
+from structgen.generation.decoding.drawing import Drawing
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
 from structgen.generation.decoding.settled import settled_end
 from structgen.generation.decoding.stats import GenerationStats
-from structgen.generation.sampling import (
-    FirstDraw,
-    Ids,
-    LogProbs,
-    SamplingParams,
-    allowed_token_ids,
-    deviation,
-    draw,
-    filtered_probs,
-    masked_log_probs,
-    to_numpy,
-)
-from structgen.generation.sampling.penalties import History
+from structgen.generation.sampling import FirstDraw, Ids, LogProbs, SamplingParams
 from structgen.generation.sampling.sampler import DrawRequest
-from structgen.generation.sampling.uniforms import generator, seed_or_entropy, uniform
 
 FinishReason = Literal["stop", "length"]
 
-# Drawn tokens that may be turned down for one position before the known completion is followed. Only an output at the
-# very end of its budget gets there; the bound keeps that step under a few milliseconds.
-MAX_REJECTED = 32
 # Longer completions that do not fit are not spelled in the fewest tokens, which takes seconds for a megabyte, only to
 # say how many these are.
 MOST_SPELLED = 1 << 16
@@ -96,7 +79,8 @@ class Output:
         if matcher is not None:
             vocabulary = matcher.grammar.vocabulary  # the same tokens; those that it names stand for themselves
         self.bitmask = allow_all(vocabulary)
-        self._vocabulary, self._matcher, self._params = vocabulary, matcher, params
+        self._vocabulary, self._matcher = vocabulary, matcher
+        self._drawing = Drawing(vocabulary, params, self.bitmask, prompt_ids)
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
         self._speller = Speller(closing_tokens(vocabulary))
@@ -104,8 +88,6 @@ class Output:
         self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
         self._is_masked = False  # whether the bitmask is that of the matcher's state
         self._is_shaped = False  # whether tokens were turned down for the budget
-        self._seed = seed_or_entropy(params.seed)
-        self._history = _history(params, prompt_ids, vocabulary)
         self._bytes = bytearray()
         self._few = FewTokens(self.bitmask, len(vocabulary.eos_token_ids))
         self._started = time.perf_counter()
@@ -125,7 +107,7 @@ class Output:
     @property
     def params(self) -> SamplingParams:
         """How its tokens are drawn."""
-        return self._params
+        return self._drawing.params
 
     @property
     def remaining(self) -> int:
@@ -221,12 +203,11 @@ class Output:
     @property
     def is_adjusted(self) -> bool:
         """Whether bias or penalties may change its logits, these by what was chosen before."""
-        return self._history is not None
+        return self._drawing.is_adjusted
 
     def request(self, logits_row: int, mask_row: int) -> DrawRequest:
         """What is to be drawn next: see ``DrawRequest``."""
-        adjustments = None if self._history is None else self._history.adjustments()
-        return DrawRequest(self._params, self._seed, len(self.token_ids), logits_row, mask_row, adjustments)
+        return self._drawing.request(len(self.token_ids), logits_row, mask_row)
 
     def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
         """Take the token that was drawn, or another if the output could then not be closed within the budget.
@@ -240,33 +221,16 @@ class Output:
 
     def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
         """Take the token that ``rule`` draws from the filtered probabilities of the allowed tokens, ascending by id."""
-        allowed, log_probs, sigma = self._distribution(logits_row)
-        place = len(self.token_ids)
-        position = rule(filtered_probs(log_probs, self._params, sigma), generator(self._seed, place))
-        self.take(int(allowed[position]), float(log_probs[position]), [logits_row], 0)
-
-    def _distribution(self, logits_row: Any) -> tuple[Ids, LogProbs, float | None]:
-        """The allowed tokens, their log-probabilities, and the deviation that filters may need."""
-        row = to_numpy(logits_row)[: self._vocabulary.size]
-        if self._history is not None and (adjustments := self._history.adjustments()) is not None:
-            row = row.copy()
-            adjustments.apply(row)
-        allowed = allowed_token_ids(self.bitmask[0], len(row))
-        return allowed, masked_log_probs(row, allowed), deviation(row, self._params)
+        token, log_prob = self._drawing.by_rule(rule, len(self.token_ids), logits_row)
+        self.take(token, log_prob, [logits_row], 0)
 
     def _take_another(self, refused: int, logits_row: Any) -> None:
         """After a token was turned down: draw on, and in the end follow the known completion."""
-        allowed, log_probs, sigma = self._distribution(logits_row)
-        place = len(self.token_ids)
-
-        first = int(np.searchsorted(allowed, refused))
-        drawn = draw(log_probs, self._params, partial(uniform, self._seed, place), sigma=sigma, first=first)
-        for position in islice(drawn, MAX_REJECTED):
-            token = int(allowed[position])
-            if token != refused and self._choose(token, float(log_probs[position])):
+        for token, log_prob in self._drawing.others(refused, len(self.token_ids), logits_row):
+            if token != refused and self._choose(token, log_prob):
                 return
             self.stats.steered_tokens += 1
-        self._follow_plan(allowed, log_probs)
+        self._follow_plan(*self._drawing.log_probs(logits_row))
 
     def _fill(self) -> list[int] | None:
         """Compute the mask. The allowed tokens, if they are no more than those of end of sequence, or one."""
@@ -292,8 +256,7 @@ class Output:
         if not self._try(token):
             return False
         self._count(log_prob, before)
-        if self._history is not None:
-            self._history.add(token)
+        self._drawing.add(token)
         return True
 
     def _count(self, log_prob: float, before: int) -> None:
@@ -422,14 +385,6 @@ class Output:
             f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. Raise max_new_tokens to {need}.",
             partial=self.text,
         )
-
-
-def _history(params: SamplingParams, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> History | None:
-    """What bias and penalties look at; None if there are none."""
-    highest = params.bias_pairs[-1][0] if params.bias_pairs else -1
-    if highest >= vocabulary.size:
-        raise OptionsError(f"logit_bias names token {highest}; the vocabulary has {vocabulary.size} tokens, from 0 on")
-    return History(params, prompt_ids) if params.bias_pairs or params.has_penalties else None
 
 
 def _tail(text: str, length: int = 80) -> str:

@@ -62,7 +62,7 @@ class RecordedOutput(Output):
         super().take_by_rule(rule, logits_row)
 
     def _record(self, logits_row: Any) -> None:
-        allowed, log_probs, _ = self._distribution(logits_row)
+        allowed, log_probs = self._drawing.log_probs(logits_row)
         top: TopTokens = ()
         if self._kept:
             order = np.argsort(-log_probs, kind="stable")[: self._kept]
