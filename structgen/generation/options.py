@@ -42,6 +42,8 @@ class GenerationOptions(FilterOptions, total=False):
         refusal_in_prompt: whether an attempt is told, behind the prompt, what was written before it and why it was
             refused (default False: it is drawn again as if nothing had been). Where the prompt is then too long for the
             model, or its chat template takes no answers, it is not told.
+        log_mass: whether the result says what the mask left of the model's distribution, token by token
+            (``token_log_mass``), and where the model wanted something else (``surprises``); default False.
     """
 
     order: tuple[str, ...]
@@ -58,6 +60,7 @@ class GenerationOptions(FilterOptions, total=False):
     prediction: str | Iterable[str | None] | None
     attempts: int
     refusal_in_prompt: bool
+    log_mass: bool
 
 
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
@@ -95,7 +98,7 @@ OTHER_NAMES = {
     ),
     **dict.fromkeys(
         ("logprobs", "top_logprobs", "prompt_logprobs"),
-        "a result has logprob; for the probabilities of some answers use choice",
+        "a result has logprob and token_log_probs, with log_mass=True token_log_mass; for some answers use choice",
     ),
     **dict.fromkeys(("max_retries", "retries", "reask"), "use attempts"),
     **dict.fromkeys(("min_tokens", "min_new_tokens", "min_length"), "let the constraint say it: minLength, minItems"),
@@ -130,6 +133,7 @@ class GenerationSettings:
     prediction: Any
     attempts: int
     refusal_in_prompt: bool
+    log_mass: bool = False
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -151,6 +155,7 @@ def checked_settings(
     prediction: Any = None,
     attempts: int = 1,
     refusal_in_prompt: bool = False,
+    log_mass: bool = False,
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -163,12 +168,9 @@ def checked_settings(
         refuse_name(unknown, OPTION_NAMES, OTHER_NAMES)
     check_count("max_new_tokens", max_new_tokens)
     check_count("attempts", attempts)
-    if not isinstance(refusal_in_prompt, bool):
-        raise OptionsError(
-            f"refusal_in_prompt must be True or False, not {refusal_in_prompt!r:.100}",
-            option="refusal_in_prompt",
-            value=refusal_in_prompt,
-        )
+    for name, value in (("refusal_in_prompt", refusal_in_prompt), ("log_mass", log_mass)):
+        if not isinstance(value, bool):
+            raise OptionsError(f"{name} must be True or False, not {value!r:.100}", option=name, value=value)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
         raise OptionsError(
@@ -176,7 +178,9 @@ def checked_settings(
         )
     told = telling(schema_in_prompt, schema_form)
     params = SamplingParams(**sampling)
-    return GenerationSettings(params, max_new_tokens, strings, told, draft, prediction, attempts, refusal_in_prompt)
+    return GenerationSettings(
+        params, max_new_tokens, strings, told, draft, prediction, attempts, refusal_in_prompt, log_mass
+    )
 
 
 def streamed_settings(**options: Any) -> GenerationSettings:

@@ -103,6 +103,7 @@ def sequence_of(
         "params": sampling_of(request, vocabulary, settings),
         "stop": stops_of(request) if isinstance(request, SamplingFields) else (),
         "salt": request.cache_salt or "",
+        "log_mass": request.structgen.log_mass,
         "streams": bool(request.stream),
         "seconds": settings.total_seconds,
         "queue_seconds": settings.queue_seconds,
@@ -191,14 +192,20 @@ def token_fields(vocabulary: Vocabulary, token_id: int, logprob: float) -> dict[
 def choice_fields(vocabulary: Vocabulary, choice: TokenChoice, top: int) -> dict[str, Any]:
     """A token of an output, with the likeliest there."""
     others = [token_fields(vocabulary, token, logprob) for token, logprob in choice.top[:top]]
-    return {**token_fields(vocabulary, choice.token_id, choice.logprob), "top_logprobs": others}
+    fields = token_fields(vocabulary, choice.token_id, choice.logprob)
+    return {**fields, "top_logprobs": others, **_mass_fields(choice)}
 
 
 def trace_fields(vocabulary: Vocabulary, choice: TokenChoice) -> dict[str, Any]:
     """How a token came about: the only one allowed, drafted and agreed to, or chosen; among how many."""
     kind = "forced" if choice.allowed == 1 else "drafted" if choice.drafted else "chosen"
     fields = token_fields(vocabulary, choice.token_id, choice.logprob)
-    return {**fields, "kind": kind, "allowed": choice.allowed}
+    return {**fields, "kind": kind, "allowed": choice.allowed, **_mass_fields(choice)}
+
+
+def _mass_fields(choice: TokenChoice) -> dict[str, Any]:
+    """What the mask left where a token was chosen, where that was asked for."""
+    return {} if choice.log_mass is None else {"log_mass": choice.log_mass}
 
 
 class TokenStream:

@@ -91,6 +91,7 @@ class StructgenExtension(RequestPart):
         max_think_tokens: the most tokens that thinking may have; None: the server's setting.
         on_impossible: "skip": a reply goes on without tools that have no possible arguments, and says so.
         trace: whether the chunks of a streamed chat say of each token how it came about.
+        log_mass: whether log-probabilities, and the trace, say of each chosen token what the mask left (log, nats).
     """
 
     on_budget: Literal["length", "close"] = "length"
@@ -99,6 +100,7 @@ class StructgenExtension(RequestPart):
     max_think_tokens: Annotated[int, Field(ge=0)] | None = None
     on_impossible: Literal["refuse", "skip"] = "refuse"
     trace: bool = False
+    log_mass: bool = False
 
 
 def _filter_field(one: Filter) -> Any:

@@ -36,6 +36,7 @@ class TokenChoice:
         top: the likeliest tokens there.
         allowed: how many tokens were allowed there; 0: it was not asked for.
         drafted: whether it was drafted, and the model, which read it in advance, agreed.
+        log_mass: see ``Output.token_log_mass``; None where it was not asked for, too.
     """
 
     token_id: int
@@ -43,6 +44,7 @@ class TokenChoice:
     top: TopTokens = ()
     allowed: int = 0
     drafted: bool = False
+    log_mass: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class SequenceRequest(SequenceTerms):
         max_new_tokens, stop, section: see ``Output``.
         top_logprobs: how many of the likeliest tokens to report with each.
         traced: whether to report of each token how many were allowed, and whether it was drafted.
+        log_mass: whether to report of each token what the mask left of the model's distribution.
         written: what another process had written of it; events go on after that.
     """
 
@@ -85,6 +88,7 @@ class SequenceRequest(SequenceTerms):
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
     traced: bool = False
+    log_mass: bool = False
     written: WrittenSoFar | None = None
     section: SectionBudget | None = None
 
@@ -301,6 +305,7 @@ class SequenceWriter:
             "stop": request.stop,
             "prompt_ids": request.prompt_ids,
             "section": request.section,
+            "keeps_mass": request.log_mass,
         }
         try:
             output = (
@@ -369,8 +374,9 @@ def _sequence_event(event: Event, first: float, now: float) -> SequenceEvent:
     if isinstance(output, RecordedOutput):
         tokens = tuple(_recorded(output, range(handle.streamed - len(event.token_ids), handle.streamed)))
     else:
-        pairs = zip(event.token_ids, event.log_probs, strict=True)
-        tokens = tuple(TokenChoice(token, logprob) for token, logprob in pairs)
+        mass = output.token_log_mass[handle.streamed - len(event.token_ids) : handle.streamed]
+        chosen = zip(event.token_ids, event.log_probs, mass, strict=True)
+        tokens = tuple(TokenChoice(token, logprob, log_mass=log_mass) for token, logprob, log_mass in chosen)
     if event.error is not None:
         return SequenceEvent("", tokens, error=event.error)
     if event.finish_reason is None:
@@ -402,4 +408,5 @@ def _recorded(output: RecordedOutput, places: range) -> Iterator[TokenChoice]:
             output.top(place),
             output.allowed(place),
             drafted=place in chosen[:-1],
+            log_mass=output.token_log_mass[place],
         )

@@ -146,6 +146,20 @@ def test_traces_say_how_tokens_came_about(http: httpx2.Client) -> None:
     assert first["allowed"] == 2
 
 
+def test_tokens_say_what_the_mask_left(http: httpx2.Client) -> None:
+    body = {
+        "messages": [{"role": "user", "content": "x"}],
+        "structured_outputs": {"regex": "[a-f]{6}"},
+        "logprobs": True,
+        "structgen": {"log_mass": True},
+        "seed": 1,
+    }
+    tokens = http.post("/v1/chat/completions", json=body).json()["choices"][0]["logprobs"]["content"]
+    assert len(tokens) >= 6 and all(token["log_mass"] < 0 for token in tokens[:6])
+    plain = http.post("/v1/chat/completions", json={**body, "structgen": {}}).json()["choices"][0]
+    assert all("log_mass" not in token for token in plain["logprobs"]["content"])
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_functions_of_the_page() -> None:
     program = """

@@ -17,7 +17,7 @@ from structgen.core.engines.protocols import Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens, shortest_completion
-from structgen.generation.decoding.drawing import Drawing
+from structgen.generation.decoding.drawing import SURPRISING, Drawing, Surprise
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
 from structgen.generation.decoding.settled import settled_end
@@ -44,6 +44,11 @@ class Output:
         bitmask: int32 [1, ceil(V / 32)], what may come next, once ``advance_forced`` has left a choice.
         pending: the last of them, not yet read by the model.
         token_log_probs: the log-probability (nats) of each token as ``log_prob`` has it; 0 where it was forced.
+        token_log_mass: the mass (log, nats) that the mask left of the model's distribution where each token was chosen;
+            None where it was forced, or the mass was not asked for. ``token_log_probs`` plus this is the model's own
+            log-probability of the token (after bias and penalties).
+        log_mass: sum of the mass (log, nats) over the choices made, end of sequence included.
+        surprises: where the mask left less than half of the mass, by the token's index: see ``Surprise``.
         log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
         looks_ahead: whether a token is taken together with the mask behind it, which ``advance_forced`` would make
@@ -53,6 +58,7 @@ class Output:
 
     Args:
         section: what a section of the output may take, whose marks its constraint demands. None: there is none.
+        keeps_mass: whether ``token_log_mass`` and what is with it is wanted.
 
     Raises:
         IncompleteOutputError: not even the shortest completion known fits in ``max_new_tokens``.
@@ -68,9 +74,14 @@ class Output:
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
         section: SectionBudget | None = None,
+        keeps_mass: bool = False,
     ) -> None:
         self.token_ids: list[int] = []
         self.token_log_probs: list[float] = []
+        self.token_log_mass: list[float | None] = []
+        self.log_mass = 0.0
+        self.surprises: dict[int, Surprise] = {}
+        self.keeps_mass = keeps_mass
         self.pending: list[int] = []
         self.log_prob = 0.0
         self.looks_ahead = True
@@ -90,6 +101,7 @@ class Output:
         self._is_shaped = False  # whether tokens were turned down for the budget
         self._bytes = bytearray()
         self._few = FewTokens(self.bitmask, len(vocabulary.eos_token_ids))
+        self._mass: float | None = None  # of the token that is being taken
         self._started = time.perf_counter()
         if self._closer is not None and not self._closer.closes(max_new_tokens):
             self._fail_incomplete("Even the shortest output known does not fit")
@@ -209,13 +221,19 @@ class Output:
         """What is to be drawn next: see ``DrawRequest``."""
         return self._drawing.request(len(self.token_ids), logits_row, mask_row)
 
-    def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
+    def take(self, token: int, log_prob: float, logits: Any, row: int, log_mass: float | None = None) -> None:
         """Take the token that was drawn, or another if the output could then not be closed within the budget.
 
         Args:
             token, log_prob: see ``Choices``.
-            logits, row: what it was drawn from; looked at only where the token is not taken.
+            logits, row: what it was drawn from; looked at only where the token is not taken, or mass is asked for.
+            log_mass: ``Choices.log_kept``; None: it is computed, where it is asked for.
         """
+        if self.keeps_mass:
+            self._mass = self._drawing.log_mass(logits[row]) if log_mass is None else log_mass
+            if self._mass < SURPRISING and token >= 0:
+                index = len(self.token_ids)
+                self.surprises[index] = self._drawing.surprise(index, self._mass, logits[row])
         if token < 0 or not self._choose(token, log_prob):
             self._take_another(token, logits[row])
 
@@ -262,8 +280,10 @@ class Output:
     def _count(self, log_prob: float, before: int) -> None:
         """Add the log-probability of what was just chosen after ``before`` tokens: one more, or the end."""
         self.log_prob += log_prob
+        self.log_mass += self._mass or 0.0
         if len(self.token_ids) > before:
             self.token_log_probs[-1] = log_prob
+            self.token_log_mass[-1] = self._mass
 
     def _try(self, token: int) -> bool:
         """Take the token unless the output could then not be closed within the budget."""
@@ -344,6 +364,7 @@ class Output:
     def _append(self, token: int) -> None:
         before = len(self._bytes)
         self.token_log_probs.append(0.0)
+        self.token_log_mass.append(None)
         self.token_ids.append(token)
         self.pending.append(token)
         self._bytes += self._vocabulary.tokens[token]
