@@ -25,7 +25,7 @@ NAMES = {
     "behind": 24,
     "beside": 23,
     "way": 68,
-    "witness": 4,
+    "witness": 0,
     "proof": 9,
     "trust": 0,
     "descent": 0,
@@ -75,11 +75,14 @@ FORMS = {
     "proof": ("proof", "proofs"),
 }
 MACHINES = ("core/kernels/json", "core/kernels/cfg", "core/kernels/lalr")
-# Elsewhere these words are the field's own: rows of bitmasks, threads of a processor, branches of schemas and trees.
+# Elsewhere these words are the field's own: rows of bitmasks, threads of a processor, branches of schemas and trees,
+# witnesses and proofs of containment.
 COUNTED_IN = {
     "row": ("core/grammars", "core/json_schema", "generation/batch", "generation/models", "generation/scheduler"),
     "thread": MACHINES,
     "branch": (*MACHINES, "core/engines/composed"),
+    "witness": ("core/engines/lalr",),
+    "proof": ("core/engines/lalr",),
 }
 
 
