@@ -51,7 +51,7 @@ class Output:
         surprises: where the mask left less than half of the mass, by the token's index: see ``Surprise``.
         log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
-        looks_ahead: whether a token is taken together with the mask behind it, which ``advance_forced`` would make
+        looks_ahead: whether a token is taken together with the mask after it, which ``advance_forced`` would make
             next.
         finish_reason: None while it is being written; "stop": the model ended it, or nothing may follow, or a stop
             string came; "length": the budget shaped the end (it ran out, or tokens were turned down for it).
@@ -151,7 +151,7 @@ class Output:
     def take_up(self, tokens: Sequence[int], log_probs: Sequence[float], steered: int = 0) -> None:
         """Write again what another output of the same request had written when it was lost, without the model.
 
-        Every step is made as it was then, so what remains comes as it would have come there. Forced tokens behind these
+        Every step is made as it was then, so what remains comes as it would have come there. Forced tokens after these
         follow at once.
 
         Args:
@@ -308,7 +308,7 @@ class Output:
         return True
 
     def _section_closes(self, token: int) -> bool:
-        """Whether the section can be closed within its budget behind ``token``, which was just accepted."""
+        """Whether the section can be closed within its budget after ``token``, which was just accepted."""
         if self._section is None or self._closer is None or not self._section.is_near(1):
             return True
         data = bytes(self._bytes) + self._vocabulary.tokens[token]
@@ -350,7 +350,7 @@ class Output:
         self._append(token)
 
     def _accept(self, token: int, *, masks: bool = False) -> None:
-        """Accept a token; ``masks``: and make the mask behind it."""
+        """Accept a token; ``masks``: and make the mask after it."""
         matcher = self._matcher
         assert matcher is not None
         self._is_masked = masks
