@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
@@ -55,7 +55,7 @@ class Critic(Protocol):
         ...
 
 
-CriticLike: TypeAlias = "Critic | Callable[[Sequence[Candidate]], Sequence[float]]"
+CriticLike: TypeAlias = "Critic | Callable[[Sequence[Candidate]], Iterable[float]]"
 
 
 class CheckedCritic:
