@@ -22,6 +22,7 @@ from structgen.generation.decoding.refusals import Refusal
 from structgen.generation.decoding.respelling import respelled
 from structgen.generation.decoding.sections import SectionBudget
 from structgen.generation.fields.asking import Fields
+from structgen.generation.fields.layout import Layout, layout_of
 from structgen.generation.fields.measuring import FieldMeasure
 from structgen.generation.fields.reading import PathReader, PrefixPaths, TreePaths
 from structgen.generation.fields.results import FieldResults
@@ -225,6 +226,8 @@ class PreparedModel:
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
+        if settings.fields is not None:
+            layout_of(constraint, settings.fields)  # what is wrong is known before anything is written
         with self._waiting("reading a prompt into tokens"):
             ids, prediction = self._attempt_ids(row, constraint, settings), row.prediction
         constraint = after_prompt(constraint, ids, self.vocabulary)
@@ -264,25 +267,19 @@ class PreparedModel:
 
         Raises:
             RefusedValueError: the type's own validators refuse the value.
-            OptionsError: fields are asked for that there cannot be.
         """
         result = result_of(request.output, constraint, attempts)
         if settings.fields is None:
             return result
-        return replace(result, _fields=self.read_fields(request, constraint, settings.fields))
+        layout = layout_of(constraint, settings.fields)
+        return replace(result, _fields=self.read_fields(request, layout, settings.fields))
 
-    def read_fields(self, request: Request, constraint: Constraint | None, asked: Fields) -> FieldResults:
-        """How likely the fields of a finished output were; the model reads a few tokens for each.
-
-        Raises:
-            OptionsError: there is no constraint, or fields are asked for that there cannot be.
-        """
+    def read_fields(self, request: Request, layout: Layout, asked: Fields) -> FieldResults:
+        """How likely the fields of a finished output were; the model reads a few tokens for each."""
         output = request.output
-        if constraint is None or output.matcher is None:
-            raise OptionsError("fields needs a constraint: free text has none", option="fields")
-        measure = FieldMeasure(
-            output.matcher.grammar, constraint, output.token_ids, asked, lambda data: self._spell(data.decode(errors="ignore"))
-        )
+        assert output.matcher is not None, "outputs without a constraint have no fields"
+        grammar, tokens = output.matcher.grammar, output.token_ids
+        measure = FieldMeasure(grammar, layout, tokens, asked, lambda data: self._spell(data.decode(errors="ignore")))
         with turn_of(self.reader):
             return measure.run(self._path_reader(request))
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.constraints.base import Constraint
-from structgen.core.constraints.json import JsonSchemaConstraint
-from structgen.core.constraints.thinking import THOUGHT, Thinking
 from structgen.core.engines.protocols import Grammar, Matcher
-from structgen.core.json_schema.pointers import unescape
 from structgen.core.json_spans import ValueSpan, value_spans
-from structgen.errors import GenerationError, OptionsError
+from structgen.errors import GenerationError
 from structgen.generation.fields.asking import Fields, matches
 from structgen.generation.fields.events import Decider, canonical, named_value, reply_event, type_event, value_event
+from structgen.generation.fields.layout import Layout
 from structgen.generation.fields.options import few_events
 from structgen.generation.fields.reading import PathReader
 from structgen.generation.fields.results import Belief, Field, FieldResults, Option, WrittenText
@@ -68,31 +64,27 @@ class FieldMeasure:
 
     Args:
         grammar: what the output was masked by.
-        constraint: what says where JSON is.
+        layout: where JSON is in the output.
         tokens: of the output.
         asked: which fields, how closely.
         spell: the tokens in which the tokenizer writes a text.
 
     Raises:
-        OptionsError: a pointer is asked for of an output that is no JSON, or that the schema cannot have.
         GenerationError: the tokens are not of the constraint.
     """
 
-    def __init__(
-        self, grammar: Grammar, constraint: Constraint, tokens: Sequence[int], asked: Fields, spell: Spell
-    ) -> None:
+    def __init__(self, grammar: Grammar, layout: Layout, tokens: Sequence[int], asked: Fields, spell: Spell) -> None:
         self._grammar, self._tokens, self._asked, self._spell = grammar, list(tokens), asked, spell
         self._vocabulary = grammar.vocabulary
         texts = [self._vocabulary.tokens[token] for token in tokens]
         self._data, self._ends = b"".join(texts), list(accumulate(map(len, texts)))
-        self._is_json = _is_json(constraint)
-        start = _answer_start(constraint, self._data)
+        self._is_json = layout.is_json
+        start = layout.start_of(self._data)
         spans = value_spans(self._data, start) if self._is_json else [ValueSpan("", 0, 0, len(self._data))]
         wanted = asked.pointers
         if wanted is None:
             spans = [span for span in spans if self._data[span.begin : span.begin + 1] not in (b"{", b"[")]
         else:
-            _check_pointers(wanted, constraint, spans, self._is_json)
             spans = [span for span in spans if any(matches(each, span.pointer) for each in wanted)]
         self._absent = tuple(each for each in wanted or () if not any(matches(each, span.pointer) for span in spans))
         self._left_out = 0
@@ -301,68 +293,3 @@ def _likeliest(
 def _beginnings(path: Path) -> list[Path]:
     """The proper beginnings of a path that are not empty."""
     return [path[:count] for count in range(1, len(path))]
-
-
-def _is_json(constraint: Constraint | None) -> bool:
-    return isinstance(constraint.answer if isinstance(constraint, Thinking) else constraint, JsonSchemaConstraint)
-
-
-def _answer_start(constraint: Constraint | None, data: bytes) -> int:
-    """Where the JSON of an output begins."""
-    if not isinstance(constraint, Thinking):
-        return 0
-    mark = THOUGHT.encode()
-    index = data.find(mark)
-    return 0 if index < 0 else index + len(mark)
-
-
-def _check_pointers(
-    wanted: Sequence[str], constraint: Constraint | None, spans: Sequence[ValueSpan], is_json: bool
-) -> None:
-    """Refuse pointers of outputs that are no JSON, and those that are a slip for a declared name.
-
-    Raises:
-        OptionsError: there is such a one.
-    """
-    for pointer in wanted:
-        if not is_json and pointer:
-            raise OptionsError(
-                f"fields names {pointer!r:.100}, and the output is no JSON: only '' (the whole output) is one of its "
-                "fields; give fields=True, or a JSON Schema or type as the constraint",
-                option="fields",
-                value=pointer,
-            )
-        if any(matches(pointer, span.pointer) for span in spans):
-            continue
-        answer = constraint.answer if isinstance(constraint, Thinking) else constraint
-        if isinstance(answer, JsonSchemaConstraint):
-            _check_names(pointer, answer.schema)
-
-
-def _check_names(pointer: str, schema: Any) -> None:
-    declared = set(_declared(schema))
-    for part in pointer.split("/")[1:]:
-        name = unescape(part)
-        if name in declared or name == "*" or name.isdigit():
-            continue
-        if near := get_close_matches(name, declared, 1, 0.6):
-            raise OptionsError(
-                f"fields names {pointer!r:.100}; the schema has no {name!r:.60}, did you mean {near[0]!r}?",
-                option="fields",
-                value=pointer,
-            )
-
-
-def _declared(schema: Any) -> Iterable[str]:
-    """All names of members that a schema speaks of."""
-    if isinstance(schema, dict):
-        for key in ("properties", "patternProperties", "dependentRequired", "dependentSchemas"):
-            if isinstance(schema.get(key), dict):
-                yield from schema[key]
-        for each in schema.values():
-            yield from _declared(each)
-    elif isinstance(schema, list):
-        for each in schema:
-            yield from _declared(each)
-            if isinstance(each, str):
-                yield each

@@ -32,14 +32,17 @@ class PrefixReader(Protocol):
 
 
 class PathReader(Protocol):
-    """What reads paths; used within ``with``.
+    """What reads paths; used within ``with``."""
 
-    Attributes:
-        tokens, calls: what was read so far.
-    """
+    @property
+    def tokens(self) -> int:
+        """Tokens that were read so far."""
+        ...
 
-    tokens: int
-    calls: int
+    @property
+    def calls(self) -> int:
+        """Calls of the model so far."""
+        ...
 
     def read(self, asked: Asked) -> Answers:
         """The logits after each path."""
