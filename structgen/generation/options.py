@@ -9,6 +9,7 @@ from typing import Any
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import OptionsError
 from structgen.generation.decoding.prompts import Place, Telling, telling
+from structgen.generation.fields.asking import Fields, asked_fields
 from structgen.generation.filters.table import FilterOptions
 from structgen.generation.sampling import SamplingParams
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
@@ -44,6 +45,9 @@ class GenerationOptions(FilterOptions, total=False):
             model, or its chat template takes no answers, it is not told.
         log_mass: whether the result says what the mask left of the model's distribution, token by token
             (``token_log_mass``), and where the model wanted something else (``surprises``); default False.
+        fields: whether the result says how likely the values of fields were (``result.fields``): True for all with 2 to
+            64 options, JSON Pointers (``["/label", "/tags/*"]``), or ``Fields``; read after the output is written.
+            Default False.
     """
 
     order: tuple[str, ...]
@@ -61,6 +65,7 @@ class GenerationOptions(FilterOptions, total=False):
     attempts: int
     refusal_in_prompt: bool
     log_mass: bool
+    fields: bool | Sequence[str] | Fields
 
 
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
@@ -134,6 +139,7 @@ class GenerationSettings:
     attempts: int
     refusal_in_prompt: bool
     log_mass: bool = False
+    fields: Fields | None = None
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -156,6 +162,7 @@ def checked_settings(
     attempts: int = 1,
     refusal_in_prompt: bool = False,
     log_mass: bool = False,
+    fields: Any = False,
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -179,7 +186,16 @@ def checked_settings(
     told = telling(schema_in_prompt, schema_form)
     params = SamplingParams(**sampling)
     return GenerationSettings(
-        params, max_new_tokens, strings, told, draft, prediction, attempts, refusal_in_prompt, log_mass
+        params,
+        max_new_tokens,
+        strings,
+        told,
+        draft,
+        prediction,
+        attempts,
+        refusal_in_prompt,
+        log_mass,
+        asked_fields(fields),
     )
 
 

@@ -6,10 +6,11 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
@@ -20,13 +21,20 @@ from structgen.generation.decoding.prompts import Prompt, Telling, longest_promp
 from structgen.generation.decoding.refusals import Refusal
 from structgen.generation.decoding.respelling import respelled
 from structgen.generation.decoding.sections import SectionBudget
+from structgen.generation.fields.asking import Fields
+from structgen.generation.fields.layout import Layout, layout_of
+from structgen.generation.fields.measuring import FieldMeasure
+from structgen.generation.fields.reading import PathReader, PrefixPaths, TreePaths
+from structgen.generation.fields.results import FieldResults
 from structgen.generation.models.capabilities import ModelCapabilities, capabilities_of, check_reads_trees
 from structgen.generation.models.defaults import defaults_of
 from structgen.generation.models.language_model import LanguageModel
 from structgen.generation.models.model_runner import NO_DRAFTS
 from structgen.generation.models.runner_factory import ragged_reader
+from structgen.generation.models.threads import turn_of
 from structgen.generation.open_objects import tell_open_objects
 from structgen.generation.options import OPTION_NAMES, OWN_DRAFT, GenerationSettings
+from structgen.generation.results import GenerationResult, result_of
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.inline import write
 from structgen.generation.scheduler.request import Event, Request
@@ -218,6 +226,8 @@ class PreparedModel:
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
+        if settings.fields is not None:
+            layout_of(constraint, settings.fields)  # what is wrong is known before anything is written
         with self._waiting("reading a prompt into tokens"):
             ids, prediction = self._attempt_ids(row, constraint, settings), row.prediction
         constraint = after_prompt(constraint, ids, self.vocabulary)
@@ -249,6 +259,38 @@ class PreparedModel:
             prediction = None  # it changes the speed only, and here not even that
         speculator = self._speculator(draft, prediction is not None)
         return Request(self.in_written_tokens(ids, budget), output, speculator, streams=streams, prediction=prediction)
+
+    def _result(
+        self, request: Request, constraint: Constraint[T] | None, settings: GenerationSettings, attempts: int = 1
+    ) -> GenerationResult[T]:
+        """What a finished request gives, its fields included where they are asked for.
+
+        Raises:
+            RefusedValueError: the type's own validators refuse the value.
+        """
+        result = result_of(request.output, constraint, attempts)
+        if settings.fields is None:
+            return result
+        layout = layout_of(constraint, settings.fields)
+        return replace(result, _fields=self.read_fields(request, layout, settings.fields))
+
+    def read_fields(self, request: Request, layout: Layout, asked: Fields) -> FieldResults:
+        """How likely the fields of a finished output were; the model reads a few tokens for each."""
+        output = request.output
+        assert output.matcher is not None, "outputs without a constraint have no fields"
+        grammar, tokens = output.matcher.grammar, output.token_ids
+        measure = FieldMeasure(grammar, layout, tokens, asked, lambda data: self._spell(data.decode(errors="ignore")))
+        with turn_of(self.reader):
+            return measure.run(self._path_reader(request))
+
+    def _path_reader(self, request: Request) -> PathReader:
+        """What reads token paths after parts of a finished output."""
+        tokens = request.output.token_ids
+        if self.reader.reads_apart and self.reader.shares_prefixes and self.reads_drafts:
+            return TreePaths(self.reader, request.prompt, tokens, request.salt)
+        from structgen.generation.target.reader import make_reader
+
+        return PrefixPaths(make_reader(self.model, request.prompt, len(tokens)), tokens)
 
     def _compiled(self, constraint: Constraint) -> Grammar:
         """What its outputs are masked by."""

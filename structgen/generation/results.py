@@ -16,6 +16,7 @@ from structgen.errors import ConstraintError, OptionsError
 from structgen.generation.decoding.drawing import Surprise
 from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.decoding.stats import GenerationStats
+from structgen.generation.fields.results import FieldResults
 
 Option = TypeVar("Option", bound=str, default=str)
 
@@ -53,6 +54,18 @@ class GenerationResult(Generic[T_co]):
     token_log_mass: tuple[float | None, ...] = field(default=(), repr=False, compare=False)
     log_mass: float | None = field(default=None, compare=False)
     _surprises: tuple[Surprise, ...] = field(default=(), repr=False, compare=False)
+    _fields: FieldResults | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def fields(self) -> FieldResults:
+        """How likely the values of its fields were.
+
+        Raises:
+            OptionsError: ``fields=True`` was not asked for.
+        """
+        if self._fields is None:
+            raise OptionsError("result.fields needs fields=True, an option of generate and batch", option="fields")
+        return self._fields
 
     def surprises(self, below: float = 0.5) -> tuple[Surprise, ...]:
         """Where the mask left less than ``below`` of the model's mass, and what the model wanted instead.

@@ -89,8 +89,8 @@ class CheckedCritic:
         started = next((each for each in candidates if not each.is_whole), None)
         if started is not None and not self.prefixes:
             raise GenerationError(
-                f"The critic is asked about the beginning {started.text!r:.100} and judges whole texts only; "
-                "make it with critic(function, prefixes=True) if it can judge beginnings.",
+                f"The critic is asked about the beginning {started.text!r:.100} and was made for whole texts only; "
+                "say that it judges prefixes if it does.",
                 text=started.text,
             )
         scores = {key: self._memo[key] for each in candidates if (key := _key(each)) in self._memo}

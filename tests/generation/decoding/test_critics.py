@@ -68,7 +68,7 @@ def test_what_a_critic_raises_names_the_text() -> None:
 
 
 def test_promises_are_kept() -> None:
-    with pytest.raises(GenerationError, match="whole texts only"):
+    with pytest.raises(GenerationError, match="for whole texts only"):
         critic(lengths)([Candidate("a", is_whole=False)])
     with pytest.raises(GenerationError, match="at most 1"):
         critic(lengths, most=1.0, weight=2.0)([Candidate("ab")])
