@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from structgen.generation.fields.results import Field, FieldResults
+    from structgen.generation.fields.results import FieldBelief, FieldResults
 
 MAX_OTHERS = 3  # options that are shown besides what was written
 
@@ -20,7 +20,7 @@ def field_dicts(fields: FieldResults) -> dict[str, Any]:
     return {pointer: _dict_of(each) for pointer, each in fields.items()}
 
 
-def _dict_of(one: Field) -> dict[str, Any]:
+def _dict_of(one: FieldBelief) -> dict[str, Any]:
     shown = {name: value for name, value in dataclasses.asdict(one).items() if value is not None and name != "pointer"}
     return {**shown, "written": one.written, "prob": one.prob}
 

@@ -14,7 +14,7 @@ from structgen.errors import OptionsError
 from structgen.generation.decoding.output import FinishReason
 from structgen.generation.fields.asking import Fields
 from structgen.generation.fields.layout import layout_of
-from structgen.generation.fields.results import Field as FieldOfOutput
+from structgen.generation.fields.results import FieldBelief
 from structgen.generation.filters.table import FILTERS
 from structgen.generation.prepared_model import section_of
 from structgen.generation.sampling import SamplingParams
@@ -258,7 +258,7 @@ def with_fields(choice: dict[str, Any], work: InferenceRequest, end: SequenceEnd
     return {**choice, "structgen": {"fields": shown, "field_tokens": tokens}}
 
 
-def _field_fields(one: FieldOfOutput, most: int) -> dict[str, Any]:
+def _field_fields(one: FieldBelief, most: int) -> dict[str, Any]:
     shown: dict[str, Any] = {"prob": one.prob}
     for name, belief in (("value", one.value), ("type", one.type)):
         if belief is not None:

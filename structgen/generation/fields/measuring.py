@@ -19,8 +19,8 @@ from structgen.generation.fields.events import Decider, canonical, named_value, 
 from structgen.generation.fields.layout import Layout
 from structgen.generation.fields.options import few_events
 from structgen.generation.fields.reading import PathReader
-from structgen.generation.fields.results import Belief, Field, FieldResults, Option, WrittenText
-from structgen.generation.fields.walk import Path, Walk
+from structgen.generation.fields.results import Belief, FieldBelief, FieldResults, ValueOption, WrittenText
+from structgen.generation.fields.walk import EventWalk, Path
 from structgen.generation.sampling import allowed_token_ids, masked_log_probs, to_numpy
 
 Spell = Callable[[bytes], Sequence[int]]
@@ -48,13 +48,13 @@ class _Started:
     path: Path
     matcher: Matcher
     decide: Decider
-    walk: Walk | None = None
-    types: Walk | None = None
+    walk: EventWalk | None = None
+    types: EventWalk | None = None
     logits: dict[Path, Any] | None = None
     events: Mapping[str, bytes] | None = None
 
     @property
-    def walks(self) -> list[Walk]:
+    def walks(self) -> list[EventWalk]:
         """What is being summed."""
         return [walk for walk in (self.walk, self.types) if walk is not None]
 
@@ -150,9 +150,9 @@ class FieldMeasure:
                 each.types = self._walk(each, type_event, ())
         return each
 
-    def _walk(self, each: _Started, decide: Decider, seeds: Iterable[Path]) -> Walk:
+    def _walk(self, each: _Started, decide: Decider, seeds: Iterable[Path]) -> EventWalk:
         asked = self._asked
-        return Walk(
+        return EventWalk(
             each.matcher.copy(), decide, gap=each.gap, seeds=seeds, eps=asked.eps, most_tokens=asked.model_tokens
         )
 
@@ -198,7 +198,7 @@ class FieldMeasure:
 
     # --- what came of it ---
 
-    def _field(self, each: _Started) -> Field:
+    def _field(self, each: _Started) -> FieldBelief:
         text = self._data[each.span.begin : each.span.end]
         event = each.decide(text, True)
         written = None if event is None else named_value(event)
@@ -206,7 +206,7 @@ class FieldMeasure:
         types = None if each.types is None else belief_of(each.types, (), names=True)
         if value is not None:
             types = _types_of(value)
-        return Field(each.span.pointer, written, value, types, None if value is not None else self._text(each))
+        return FieldBelief(each.span.pointer, written, value, types, None if value is not None else self._text(each))
 
     def _text(self, each: _Started) -> WrittenText:
         """How likely a value's own tokens were."""
@@ -222,13 +222,13 @@ class FieldMeasure:
             matcher.fill_next_token_bitmask(mask, 0)
             allowed = allowed_token_ids(mask[0], vocabulary.size)
             log_probs = masked_log_probs(row, allowed)
-            own = float(log_probs[np.searchsorted(allowed, token)])
-            masked, model = masked + own, model + float(masked_log_probs(row, None)[token])
+            log_prob = float(log_probs[np.searchsorted(allowed, token)])
+            masked, model = masked + log_prob, model + float(masked_log_probs(row, None)[token])
             probs = np.exp(log_probs)
             entropy -= float((probs[probs > 0] * log_probs[probs > 0]).sum())
             shown = vocabulary.tokens[token].decode(errors="replace")
-            if math.exp(own) < weakest[2]:
-                weakest = (shown, offset, math.exp(own))
+            if math.exp(log_prob) < weakest[2]:
+                weakest = (shown, offset, math.exp(log_prob))
             offset += len(vocabulary.tokens[token])
             if not alternatives and offset > each.span.begin + is_string:
                 alternatives = _likeliest(vocabulary.tokens, allowed, probs)
@@ -236,12 +236,12 @@ class FieldMeasure:
         return WrittenText(masked, model, entropy, weakest, alternatives)
 
 
-def belief_of(walk: Walk, known: Iterable[str], *, names: bool = False) -> Belief:
+def belief_of(walk: EventWalk, events: Iterable[str], *, names: bool = False) -> Belief:
     """What a walk has summed, as probabilities with bounds.
 
     Args:
         walk: at its end.
-        known: events that there are, those without any mass among them.
+        events: those that there are, those without any mass among them.
         names: whether events are names rather than JSON values.
     """
     remaining, unsure = walk.remaining, walk.unsure
@@ -249,11 +249,11 @@ def belief_of(walk: Walk, known: Iterable[str], *, names: bool = False) -> Belie
     total = math.fsum(sums.mass.values())
     local_total = math.fsum((*sums.local.values(), *sums.sure.values(), unsure)) or 1.0
     options = []
-    for event in {**dict.fromkeys(known), **sums.mass, **sums.sure}:
+    for event in {**dict.fromkeys(events), **sums.mass, **sums.sure}:
         mass, open_mass = sums.mass.get(event, 0.0), walk.can_become(event)
         local = (sums.local.get(event, 0.0) + sums.sure.get(event, 0.0)) / local_total
         options.append(
-            Option(
+            ValueOption(
                 event if names else named_value(event),
                 mass / total if total else local,
                 mass / (total + remaining) if total + remaining else 0.0,
@@ -274,7 +274,9 @@ def _types_of(value: Belief) -> Belief | None:
         so_far = sums.setdefault(name, [0.0] * 4)
         for index, number in enumerate((each.prob, each.least, each.most, each.local)):
             so_far[index] += number
-    options = [Option(name, prob, least, min(1.0, most), local) for name, (prob, least, most, local) in sums.items()]
+    options = [
+        ValueOption(name, prob, least, min(1.0, most), local) for name, (prob, least, most, local) in sums.items()
+    ]
     options.sort(key=lambda each: -each.prob)
     return Belief(tuple(options), value.kept, value.slack) if len(options) > 1 else None
 

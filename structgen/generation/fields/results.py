@@ -11,7 +11,7 @@ from structgen.generation.fields.events import canonical
 
 
 @dataclass(frozen=True)
-class Option:
+class ValueOption:
     """A value that might have been written.
 
     Attributes:
@@ -39,7 +39,7 @@ class Belief:
         slack: how much of the mass was not read: bounds of the options are as wide.
     """
 
-    options: tuple[Option, ...]
+    options: tuple[ValueOption, ...]
     kept: float
     slack: float
 
@@ -58,7 +58,7 @@ class Belief:
         """By how much the likeliest option is likelier than the next."""
         return self.options[0].prob - (self.options[1].prob if len(self.options) > 1 else 0.0)
 
-    def option(self, value: Any) -> Option | None:
+    def option(self, value: Any) -> ValueOption | None:
         """The option of a plain JSON value; None: it is none. 1 and 1.0 are one value, 1 and True two."""
         name = canonical(value)
         return next((each for each in self.options if canonical(each.value) == name), None)
@@ -84,7 +84,7 @@ class WrittenText:
 
 
 @dataclass(frozen=True)
-class Field:
+class FieldBelief:
     """A value of an output, with what the model gave to it.
 
     Attributes:
@@ -109,7 +109,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class FieldResults(Mapping[str, Field]):
+class FieldResults(Mapping[str, FieldBelief]):
     """The fields of an output, by JSON Pointer, in the order of the text.
 
     Attributes:
@@ -118,13 +118,13 @@ class FieldResults(Mapping[str, Field]):
         calls, tokens: of the model, that reading took.
     """
 
-    fields: Mapping[str, Field] = field(default_factory=dict)
+    fields: Mapping[str, FieldBelief] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     left_out: int = 0
     calls: int = field(default=0, compare=False)
     tokens: int = field(default=0, compare=False)
 
-    def __getitem__(self, pointer: str) -> Field:
+    def __getitem__(self, pointer: str) -> FieldBelief:
         return self.fields[pointer]
 
     def __iter__(self) -> Iterator[str]:
@@ -134,7 +134,7 @@ class FieldResults(Mapping[str, Field]):
         return len(self.fields)
 
     @property
-    def least(self) -> Field | None:
+    def least(self) -> FieldBelief | None:
         """The field with few options whose written value is the least likely; None: there is none."""
         rated = [each for each in self.fields.values() if each.prob is not None]
         return min(rated, key=lambda each: each.prob or 0.0, default=None)

@@ -64,7 +64,7 @@ class Sums:
     gap: float = 0.0
 
 
-class Walk:
+class EventWalk:
     """The sums of one kind of event at one offset.
 
     Args:
@@ -126,9 +126,9 @@ class Walk:
     @property
     def is_done(self) -> bool:
         """Whether what is open is within ``eps``, unmasked and masked (paths that are sure left out)."""
-        known, unsure = self._known()
+        decided, unsure = self._masses()
         remaining = self.remaining
-        return remaining <= self._eps * (known + remaining) and unsure <= self._eps * max(self._local_total(), 1e-300)
+        return remaining <= self._eps * (decided + remaining) and unsure <= self._eps * max(self._local_total(), 1e-300)
 
     def can_become(self, event: str) -> float:
         """Unmasked mass of the open paths that can still become this event: R_e."""
@@ -146,9 +146,9 @@ class Walk:
     @property
     def unsure(self) -> float:
         """Masked mass of the open paths that may become several events."""
-        return self._known()[1]
+        return self._masses()[1]
 
-    def _known(self) -> tuple[float, float]:
+    def _masses(self) -> tuple[float, float]:
         """Unmasked mass that is decided, and masked mass that is open and not sure."""
         for path, each in self._open.items():
             self._look_at(path, each)
@@ -160,8 +160,8 @@ class Walk:
 
     def _heaviest(self) -> list[Path]:
         """The heaviest open paths, until what is left is below half of ``eps``, of either measure."""
-        known, _ = self._known()
-        of_mass, of_local = known + self.remaining or 1.0, self._local_total() or 1.0
+        decided, _ = self._masses()
+        of_mass, of_local = decided + self.remaining or 1.0, self._local_total() or 1.0
 
         def weight(each: _Open) -> float:
             return max(each.mass / of_mass, each.local / of_local if each.sure is None else 0.0)

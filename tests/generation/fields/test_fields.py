@@ -77,7 +77,7 @@ class Case:
                 texts = [text + b"," + blank for text in texts for blank in blanks]
             if not self.is_array:
                 texts = [text + f'"m{index}":'.encode() + blank for text in texts for blank in blanks]
-            texts = [text + _spelled(value) for text in texts]
+            texts = [text + spelling for text in texts for spelling in _spellings(value)]
         return [text + (b"]" if self.is_array else b"}") for text in texts]
 
     def _vocabulary(self, rng: random.Random) -> list[bytes]:
@@ -98,8 +98,10 @@ class Case:
         )  # fmt: skip
 
 
-def _spelled(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode()
+def _spellings(value: Any) -> list[bytes]:
+    """What must be escaped has several legal spellings."""
+    text = json.dumps(value, ensure_ascii=False)
+    return [text.encode(), text.replace('\\"', "\\u0022").encode()] if "\\" in text else [text.encode()]
 
 
 def probs_after(model: TinyModel, text: list[int], size: int) -> Any:
@@ -152,10 +154,10 @@ def enumerated(case: Case, prompt: list[int], before: list[int], start: int) -> 
     return mass, local, through if len(head) < start else 1.0
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(125))
 def test_sums_are_those_of_enumeration(seed: int) -> None:
     checked = 0
-    for number in range(10):
+    for number in range(4):
         case = Case(100 * seed + number)
         generator, result = case.write(number)
         case.written = result.text.encode()  # type: ignore[attr-defined]
@@ -180,7 +182,7 @@ def test_sums_are_those_of_enumeration(seed: int) -> None:
             assert abs(belief.kept - min(1.0, total / through)) < 1e-12
             assert each.prob == belief.option(each.written).prob
             checked += 1
-    assert checked >= 10
+    assert checked >= 4
 
 
 def _start(text: str, pointer: str, is_array: bool) -> int:
@@ -223,6 +225,7 @@ def test_bounds_hold_at_every_eps(seed: int) -> None:
         assert result.fields.tokens <= spent * 16
 
 
+@pytest.mark.full
 def test_masked_probabilities_are_the_law_of_generate() -> None:
     case = Case(4)
     generator, result = case.write(0)
