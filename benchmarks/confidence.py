@@ -4,8 +4,8 @@
 
 Each text is about one or two people; one attribute of one of them is asked for, of six options, without examples and
 without the schema in the prompt. One run gives all: the value that is written token by token, the option of the highest
-masked sum (``choose="value"``), that of the model's own sum ("belief"), how well the probabilities tell right from wrong,
-and how far they are from the shares that come true, before and after temperature scaling on the other half.
+masked sum (``choose="value"``), that of the model's own sum ("belief"), how well the probabilities tell right from
+wrong, and how far they are from the shares that come true, before and after temperature scaling on the other half.
 """
 
 from __future__ import annotations
