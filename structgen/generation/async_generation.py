@@ -14,7 +14,13 @@ from structgen.core.engines.capture import Captures
 from structgen.errors import RefusedValueError
 from structgen.generation.batch import BatchRow
 from structgen.generation.decoding.prompts import Prompt
-from structgen.generation.options import GenerationOptions, GenerationSettings, checked_settings, streamed_settings
+from structgen.generation.options import (
+    GenerationOptions,
+    GenerationSettings,
+    check_written_once,
+    checked_settings,
+    streamed_settings,
+)
 from structgen.generation.prepared_model import PreparedModel
 from structgen.generation.results import GenerationResult, StreamEvent, captures_so_far
 from structgen.generation.scheduler.budget import SchedulerLimits
@@ -34,6 +40,7 @@ class AsyncWriter:
     ) -> GenerationResult[Any]:
         """See ``Generator.agenerate``."""
         settings, checked = checked_settings(**options), as_constraint(constraint)
+        check_written_once(settings)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         while True:
             with self._prepared._waiting("writing an output"):

@@ -18,7 +18,13 @@ from structgen.generation.decoding.option_probs import option_log_probs
 from structgen.generation.decoding.prompts import Place, Prompt
 from structgen.generation.fields.reading import MAX_ROWS
 from structgen.generation.models.threads import turn_of
-from structgen.generation.options import GenerationOptions, checked_settings, streamed_settings
+from structgen.generation.options import (
+    GenerationOptions,
+    GenerationSettings,
+    check_written_once,
+    checked_settings,
+    streamed_settings,
+)
 from structgen.generation.prepared_model import PreparedModel
 from structgen.generation.results import (
     ChoiceResult,
@@ -29,7 +35,7 @@ from structgen.generation.results import (
     items_of,
 )
 from structgen.generation.scheduler.inline import ROWS, steps
-from structgen.generation.scheduler.request import Event
+from structgen.generation.scheduler.request import Event, Request
 from structgen.generation.target_sampler import TargetOptions, TargetSampler
 from structgen.options import check_count
 
@@ -123,12 +129,25 @@ class Generator(PreparedModel):
             request = self._request(row, checked, settings)
             for _ in self._write(request):
                 pass
+            if settings.choose != "token":
+                request = self._rechosen(request, row, checked, settings)
             try:
                 return self._result(request, checked, settings, row.attempt + 1)
             except RefusedValueError as error:
                 if row.attempt + 1 == settings.attempts:
                     raise
                 row = row.again(error)
+
+    def _rechosen(
+        self, request: Request, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings
+    ) -> Request:
+        """A finished request, or one in its place whose values with few options are the likeliest where they stand."""
+        offset = -1
+        while (better := self._restarted(request, row, constraint, settings, offset)) is not None:
+            request, offset = better
+            for _ in self._write(request):
+                pass
+        return request
 
     @overload
     def stream(
@@ -397,6 +416,7 @@ class Generator(PreparedModel):
     ) -> BatchOutcomes[Any]:
         """``batch``, row by row as they are done: index, and result or error. Endless prompts are fine."""
         settings = checked_settings(**options)
+        check_written_once(settings)
         check_count("batch_size", batch_size)
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import OptionsError
@@ -14,6 +14,7 @@ from structgen.generation.filters.table import FilterOptions
 from structgen.generation.sampling import SamplingParams
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
+Choose: TypeAlias = Literal["token", "value", "belief"]
 SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
@@ -48,6 +49,9 @@ class GenerationOptions(FilterOptions, total=False):
         fields: whether the result says how likely the values of fields were (``result.fields``): True for all with 2 to
             64 options, JSON Pointers (``["/label", "/tags/*"]``), or ``Fields``; read after the output is written.
             Default False.
+        choose: at temperature 0, how a value with few options is chosen: "token" (default), token by token; "value":
+            the option of the highest masked probability, summed over its spellings; "belief": of the model's own. What
+            follows is written again where another one is chosen. Of ``generate`` only.
     """
 
     order: tuple[str, ...]
@@ -66,6 +70,7 @@ class GenerationOptions(FilterOptions, total=False):
     refusal_in_prompt: bool
     log_mass: bool
     fields: bool | Sequence[str] | Fields
+    choose: Choose
 
 
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
@@ -140,6 +145,7 @@ class GenerationSettings:
     refusal_in_prompt: bool
     log_mass: bool = False
     fields: Fields | None = None
+    choose: Choose = "token"
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -163,6 +169,7 @@ def checked_settings(
     refusal_in_prompt: bool = False,
     log_mass: bool = False,
     fields: Any = False,
+    choose: Choose = "token",
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -196,7 +203,34 @@ def checked_settings(
         refusal_in_prompt,
         log_mass,
         asked_fields(fields),
+        _checked_choose(choose, params),
     )
+
+
+def _checked_choose(choose: Choose, params: SamplingParams) -> Choose:
+    """Refuse ways to choose that there are not, and draws with which they would say something else."""
+    if choose not in ("token", "value", "belief"):
+        raise OptionsError(f"choose must be token, value or belief, not {choose!r:.60}", option="choose", value=choose)
+    if choose != "token" and (params.temperature or params.has_penalties or params.logit_bias):
+        raise OptionsError(
+            f"choose={choose!r} takes the likeliest value; leave temperature at 0, and penalties and logit_bias out",
+            option="choose",
+            value=choose,
+        )
+    return choose
+
+
+def check_written_once(settings: GenerationSettings) -> None:
+    """Refuse ways to choose for which an output is written again.
+
+    Raises:
+        OptionsError: ``choose`` is given.
+    """
+    if settings.choose != "token":
+        raise OptionsError(
+            f"choose={settings.choose!r} is an option of generate only, which may write an output again",
+            option="choose",
+        )
 
 
 def streamed_settings(**options: Any) -> GenerationSettings:
@@ -206,6 +240,7 @@ def streamed_settings(**options: Any) -> GenerationSettings:
         OptionsError: as there, and more than one attempt.
     """
     settings = checked_settings(**options)
+    check_written_once(settings)
     if settings.attempts != 1:
         raise OptionsError(
             f"a stream has one attempt, not attempts={settings.attempts}; use generate",

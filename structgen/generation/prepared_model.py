@@ -276,12 +276,36 @@ class PreparedModel:
 
     def read_fields(self, request: Request, layout: Layout, asked: Fields) -> FieldResults:
         """How likely the fields of a finished output were; the model reads a few tokens for each."""
-        output = request.output
-        assert output.matcher is not None, "outputs without a constraint have no fields"
-        grammar, tokens = output.matcher.grammar, output.token_ids
-        measure = FieldMeasure(grammar, layout, tokens, asked, lambda data: self._spell(data.decode(errors="ignore")))
+        measure = self._measure(request.output, layout, asked)
         with turn_of(self.reader):
             return measure.run(self._path_reader(request))
+
+    def _measure(self, output: Output, layout: Layout, asked: Fields, after: int = -1) -> FieldMeasure:
+        """What reads the fields of a finished output."""
+        assert output.matcher is not None, "outputs without a constraint have no fields"
+
+        def spell(data: bytes) -> Sequence[int]:
+            return self._spell(data.decode(errors="ignore"))
+
+        return FieldMeasure(output.matcher.grammar, layout, output.token_ids, asked, spell, after)
+
+    def _restarted(
+        self, request: Request, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, after: int
+    ) -> tuple[Request, int] | None:
+        """A request that goes on with a better value for the first field after a byte offset that could have one, and
+        where that field begins; None: there is none."""
+        asked = replace(settings.fields or Fields(), pointers=None)
+        layout, output = layout_of(constraint, asked), request.output
+        measure = self._measure(output, layout, asked, after)
+        with turn_of(self.reader):
+            measure.run(self._path_reader(request))
+        restart = measure.restart("belief" if settings.choose == "belief" else "value")
+        if restart is None:
+            return None
+        again = self._request(row, constraint, settings)
+        tokens = [*output.token_ids[: restart.length], *restart.path]
+        again.output.take_up(tokens, [*output.token_log_probs[: restart.length], *restart.log_probs])
+        return again, restart.offset
 
     def _path_reader(self, request: Request) -> PathReader:
         """What reads token paths after parts of a finished output."""

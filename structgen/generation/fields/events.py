@@ -20,7 +20,7 @@ Decider: TypeAlias = Callable[[bytes, bool], "str | None"]
 BLANKS = b" \t\r\n"
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NUMBER = re.compile(rb"[-0-9.eE+]*")
-_STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[]["{}]', re.DOTALL)
 _WORDS = {b"t": b"true", b"f": b"false", b"n": b"null"}
 TYPES = {
     **dict.fromkeys(b"-0123456789", "number"),
@@ -94,6 +94,8 @@ def _value_end(text: bytes, is_end: bool) -> int | None:
 def _bracket_end(text: bytes) -> int | None:
     depth = 0
     for match in _STRING_OR_BRACKET.finditer(text):
+        if match[0] == b'"':  # a string that is open: what follows is in it
+            return None
         depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(match[0], 0)
         if not depth:
             return match.end()

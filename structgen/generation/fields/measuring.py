@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,22 @@ from structgen.generation.sampling import allowed_token_ids, masked_log_probs, t
 Spell = Callable[[bytes], Sequence[int]]
 ALTERNATIVES = 5  # first tokens of a text that are kept
 MAX_TYPES = 64  # more bytes than JSON values begin with
+
+
+@dataclass(frozen=True)
+class Restart:
+    """A better value for a field.
+
+    Attributes:
+        length: tokens of the output that stay.
+        path, log_probs: tokens that come after them, and their masked log-probabilities (nats).
+        offset: where the field begins, in bytes.
+    """
+
+    length: int
+    path: Path
+    log_probs: tuple[float, ...]
+    offset: int
 
 
 @dataclass
@@ -68,12 +84,15 @@ class FieldMeasure:
         tokens: of the output.
         asked: which fields, how closely.
         spell: the tokens in which the tokenizer writes a text.
+        after: fields that begin at this byte offset or before it are left out.
 
     Raises:
         GenerationError: the tokens are not of the constraint.
     """
 
-    def __init__(self, grammar: Grammar, layout: Layout, tokens: Sequence[int], asked: Fields, spell: Spell) -> None:
+    def __init__(
+        self, grammar: Grammar, layout: Layout, tokens: Sequence[int], asked: Fields, spell: Spell, after: int = -1
+    ) -> None:
         self._grammar, self._tokens, self._asked, self._spell = grammar, list(tokens), asked, spell
         self._vocabulary = grammar.vocabulary
         texts = [self._vocabulary.tokens[token] for token in tokens]
@@ -88,6 +107,7 @@ class FieldMeasure:
             spans = [span for span in spans if any(matches(each, span.pointer) for each in wanted)]
         self._absent = tuple(each for each in wanted or () if not any(matches(each, span.pointer) for span in spans))
         self._left_out = 0
+        spans = [span for span in spans if span.start > after]
         self._fields = self._started(spans)
 
     def run(self, reader: PathReader) -> FieldResults:
@@ -99,6 +119,23 @@ class FieldMeasure:
                     self._give(each, answers.get(each.length, {}))
             fields = {each.span.pointer: self._field(each) for each in self._fields}
             return FieldResults(fields, self._absent, self._left_out, reader.calls, reader.tokens)
+
+    def restart(self, by: Literal["value", "belief"]) -> Restart | None:
+        """After ``run``: where the output would go on otherwise if the first value were written that has not the
+        highest probability, masked ("value") or the model's own ("belief"); None: all have it."""
+        for each in self._fields:
+            if each.walk is None:
+                continue
+            sums = each.walk.finish()
+            rated = {event: sums.local.get(event, 0.0) + sums.sure.get(event, 0.0) for event in sums.best}
+            if by == "belief" and math.fsum(sums.mass.values()):
+                rated = {event: sums.mass.get(event, 0.0) for event in sums.best}
+            best = max(rated, key=rated.__getitem__)
+            written = each.decide(self._data[each.span.begin : each.span.end], True)
+            if best != written and rated[best] > rated.get(written or "", 0.0):
+                _, path, steps = sums.best[best]
+                return Restart(each.length, path, steps[: len(path)], each.span.start)
+        return None
 
     # --- which fields ---
 

@@ -38,12 +38,14 @@ class _Open:
     Attributes:
         data: its bytes, those of the gap first.
         mass, local: unmasked and masked probability of the path.
+        steps: masked log-probability (nats) of each of its tokens.
         sure: the only event that it can become; None: several, or not looked at.
     """
 
     data: bytes
     mass: float
     local: float
+    steps: tuple[float, ...] = ()
     sure: str | None = None
     is_looked_at: bool = False
 
@@ -55,12 +57,15 @@ class Sums:
     Attributes:
         mass, local: by event, m and l of the paths that were read.
         sure: by event, masked mass of open paths that can become nothing else.
+        best: by event, the path to it of the highest masked probability: that, the path, its tokens' masked
+            log-probabilities; a path that is sure may end before the event is decided.
         gap: unmasked mass of all that goes on with the gap's bytes, allowed or not.
     """
 
     mass: dict[str, float] = field(default_factory=dict)
     local: dict[str, float] = field(default_factory=dict)
     sure: dict[str, float] = field(default_factory=dict)
+    best: dict[str, tuple[float, Path, tuple[float, ...]]] = field(default_factory=dict)
     gap: float = 0.0
 
 
@@ -88,6 +93,7 @@ class EventWalk:
         most_tokens: int = 256,
     ) -> None:
         self.sums = Sums()
+        self._is_finished = False
         self.read = 0
         self._matcher, self._decide, self._gap, self._eps, self._left = matcher, decide, gap, eps, most_tokens
         vocabulary = matcher.grammar.vocabulary
@@ -136,11 +142,15 @@ class EventWalk:
 
     def finish(self) -> Sums:
         """The sums, those of sure paths included. No more may be asked."""
-        self.sums.gap += math.fsum(each.mass for each in self._open.values() if len(each.data) < len(self._gap))
+        if not self._is_finished:
+            self.sums.gap += math.fsum(each.mass for each in self._open.values() if len(each.data) < len(self._gap))
+        self._is_finished = True
+        self.sums.sure = {}
         for path, each in self._open.items():
             self._look_at(path, each)
             if each.sure is not None:
                 self.sums.sure[each.sure] = self.sums.sure.get(each.sure, 0.0) + each.local
+                self._prefer(each.sure, each.local, path, each.steps)
         return self.sums
 
     @property
@@ -212,16 +222,22 @@ class EventWalk:
         steps = zip(allowed.tolist(), np.exp(log_probs[allowed]).tolist(), local.tolist(), strict=True)
         self._put(path, one, list(steps))
 
-    def _put(self, path: Path, one: _Open, steps: list[tuple[int, float, float]]) -> None:
+    def _prefer(self, event: str, local: float, path: Path, steps: tuple[float, ...]) -> None:
+        if event not in self.sums.best or local > self.sums.best[event][0]:
+            self.sums.best[event] = local, path, steps
+
+    def _put(self, path: Path, one: _Open, following: list[tuple[int, float, float]]) -> None:
         """Tokens after an open path with their probabilities, unmasked and masked: what they decide, or leave open."""
-        for token, prob, local in steps:
+        for token, prob, local in following:
             is_end = token in self._ends
             data = one.data if is_end else one.data + self._vocabulary.tokens[token]
             event = self._decide(data[len(self._gap) :], is_end) if is_end or len(data) > len(self._gap) else None
+            steps = (*one.steps, math.log(local) if local else -math.inf)
             if event is None:
                 assert not is_end, "an output ends where its last event is decided"
-                self._open[*path, token] = _Open(data, one.mass * prob, one.local * local)
+                self._open[*path, token] = _Open(data, one.mass * prob, one.local * local, steps)
             else:
+                self._prefer(event, one.local * local, path if is_end else (*path, token), steps)
                 self.sums.mass[event] = self.sums.mass.get(event, 0.0) + one.mass * prob
                 self.sums.local[event] = self.sums.local.get(event, 0.0) + one.local * local
 

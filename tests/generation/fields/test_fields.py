@@ -225,6 +225,32 @@ def test_bounds_hold_at_every_eps(seed: int) -> None:
         assert result.fields.tokens <= spent * 16
 
 
+@pytest.mark.parametrize("by", ["value", "belief"])
+@pytest.mark.parametrize("seed", range(20))
+def test_each_value_that_is_chosen_is_the_likeliest(seed: int, by: Any) -> None:
+    case = Case(1000 + seed)
+    generator = Generator(case.model, GreedyTokenizer(case.tokens), vocabulary=case.vocabulary)
+    constraint = structgen.json_schema(case.schema, JsonOptions(whitespace=case.spacing))  # type: ignore[arg-type]
+    asked = Fields(eps=0.0, model_tokens=100_000)
+    result = generator.generate("p", constraint, schema_in_prompt=False, fields=asked, choose=by)
+    assert result.text.encode() in case.documents and result.finish_reason == "stop"
+    for each in result.fields.values():
+        assert each.value is not None
+        rating = {canonical(one.value): one.local if by == "value" else one.prob for one in each.value.options}
+        assert rating[canonical(each.written)] >= max(rating.values()) - 1e-12
+
+
+@pytest.mark.parametrize("options", [{"temperature": 1.0}, {"frequency_penalty": 1.0}, {"choose": "best"}])
+def test_bad_ways_to_choose_are_refused(options: dict[str, Any]) -> None:
+    generator = Case(0).write(0)[0]
+    with pytest.raises(OptionsError, match="choose"):
+        generator.generate("p", {"enum": [1, 2]}, **{"choose": "value", **options})
+    with pytest.raises(OptionsError, match="of generate only"):
+        generator.stream("p", {"enum": [1, 2]}, choose="value")
+    with pytest.raises(OptionsError, match="of generate only"):
+        generator.batch(["p"], {"enum": [1, 2]}, choose="value")
+
+
 @pytest.mark.full
 def test_masked_probabilities_are_the_law_of_generate() -> None:
     case = Case(4)
