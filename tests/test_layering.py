@@ -74,6 +74,7 @@ STAGES: list[set[str]] = [
     {
         "generation.options",
         "generation.results",
+        "generation.calibration",
         "generation.batch",
         "generation.open_objects",
         "generation.prepared_model",

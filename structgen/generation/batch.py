@@ -59,7 +59,7 @@ class BatchOptions(GenerationOptions, total=False):
 @dataclass(frozen=True)
 class BatchRow:
     """What is asked for in a row; nothing of it is checked. ``attempt`` counts from 0; ``refused`` is what came of the
-    one before."""
+    one before, ``refused_values`` what was refused in all before, plain JSON."""
 
     prompt: Prompt
     constraint: Any
@@ -67,10 +67,16 @@ class BatchRow:
     prediction: Any
     attempt: int = 0
     refused: Refusal | None = None
+    refused_values: tuple[Any, ...] = ()
 
     def again(self, error: RefusedValueError) -> BatchRow:
         """The row of another attempt, after one whose value was refused."""
-        return replace(self, attempt=self.attempt + 1, refused=Refusal(error.text or "", reason_of(error)))
+        return replace(
+            self,
+            attempt=self.attempt + 1,
+            refused=Refusal(error.text or "", reason_of(error)),
+            refused_values=(*self.refused_values, error.value),
+        )
 
 
 class BatchRows:

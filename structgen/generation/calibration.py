@@ -26,7 +26,7 @@ RESAMPLES = 1000  # of the bootstrap
 
 
 @dataclass(frozen=True)
-class Calibration:
+class TemperatureScaling:
     """A fitted temperature.
 
     Attributes:
@@ -38,7 +38,7 @@ class Calibration:
     examples: int
 
     @classmethod
-    def fit(cls, beliefs: Sequence[Belief], truths: Sequence[Any]) -> Calibration:
+    def fit(cls, beliefs: Sequence[Belief], truths: Sequence[Any]) -> TemperatureScaling:
         """The temperature under which the truths are the likeliest.
 
         Raises:
@@ -57,7 +57,7 @@ class Calibration:
         Path(path).write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
-    def load(cls, path: str | Path) -> Calibration:
+    def load(cls, path: str | Path) -> TemperatureScaling:
         """Read what ``save`` wrote.
 
         Raises:
@@ -195,8 +195,8 @@ def _report(cases: Sequence[_Case], rng: np.random.Generator) -> CalibrationRepo
         for low, high in [np.nanpercentile([each[name] for each in many], [2.5, 97.5])]
     }
     order = np.argsort(-tops, kind="stable")
-    at = {share: float(right[order[: max(1, len(cases) * share // 100)]].mean()) for share in (50, 80, 100)}
-    return CalibrationReport(**numbers, nll=_nll(cases), at_coverage=at, intervals=intervals)
+    coverage = {share: float(right[order[: max(1, len(cases) * share // 100)]].mean()) for share in (50, 80, 100)}
+    return CalibrationReport(**numbers, nll=_nll(cases), at_coverage=coverage, intervals=intervals)
 
 
 def _numbers(tops: _Probs, right: _Probs) -> dict[str, float]:

@@ -40,7 +40,8 @@ class GenerationOptions(FilterOptions, total=False):
         prediction: a text that the output may be much like, such as a file that is to be edited: what agrees with it is
             read many tokens at once, which changes the speed only. For batches also one (or None) a prompt.
         attempts: how many outputs may be written for one that the type's own validators take (default 1: a value that
-            they refuse raises). Each is drawn with another seed, after the first at temperature 1 if it is 0.
+            they refuse raises). Each is drawn with another seed, after the first at temperature 1 if it is 0. JSON
+            that was refused is not written again, in any spelling.
         refusal_in_prompt: whether an attempt is told, after the prompt, what was written before it and why it was
             refused (default False: it is drawn again as if nothing had been). Where the prompt is then too long for the
             model, or its chat template takes no answers, it is not told.

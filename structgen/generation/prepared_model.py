@@ -14,8 +14,9 @@ from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
-from structgen.errors import GenerationError, ModelError, OptionsError
+from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError, UnsatisfiableSchemaError
 from structgen.generation.batch import BatchRow
+from structgen.generation.decoding.exclusion import compiled_without
 from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import Prompt, Telling, longest_prompt, prompt_token_ids
 from structgen.generation.decoding.refusals import Refusal
@@ -240,7 +241,7 @@ class PreparedModel:
                     + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.telling else ".")
                 )
         params = settings.drawn(row.seed, row.attempt)
-        matcher = None if constraint is None else self._compiled(constraint).matcher()
+        matcher = None if constraint is None else self._attempted(constraint, row).matcher()
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
@@ -315,6 +316,22 @@ class PreparedModel:
         from structgen.generation.target.reader import make_reader
 
         return PrefixPaths(make_reader(self.model, request.prompt, len(tokens)), tokens)
+
+    def _attempted(self, constraint: Constraint, row: BatchRow) -> Grammar:
+        """What an attempt is masked by: the constraint without what was refused before, where that can be taken out."""
+        narrowed = None
+        if row.refused_values:
+            try:
+                narrowed = compiled_without(unbudgeted(constraint), row.refused_values, self.vocabulary)
+            except UnsatisfiableSchemaError as error:
+                assert row.refused is not None
+                raise RefusedValueError(
+                    f"The type's own validators refuse every value that there is; the last: {row.refused.answer:.200}, "
+                    f"since {row.refused.reason:.200}",
+                    text=row.refused.answer,
+                    value=row.refused_values[-1],
+                ) from error
+        return self._compiled(constraint) if narrowed is None else narrowed
 
     def _compiled(self, constraint: Constraint) -> Grammar:
         """What its outputs are masked by."""

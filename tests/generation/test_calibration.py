@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from structgen.errors import OptionsError
-from structgen.generation.calibration import Calibration, report
+from structgen.generation.calibration import TemperatureScaling, report
 from structgen.generation.fields.results import Belief, ValueOption
 
 
@@ -32,7 +32,7 @@ def world(count: int, temperature: float, seed: int = 0) -> tuple[list[Belief], 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0, 3.0])
 def test_the_temperature_comes_back(temperature: float) -> None:
     beliefs, truths = world(1500, temperature)
-    fitted = Calibration.fit(beliefs, truths)
+    fitted = TemperatureScaling.fit(beliefs, truths)
     assert fitted.temperature == pytest.approx(temperature, rel=0.2) and fitted.examples == 1500
     judged = report(beliefs[:600], truths[:600])
     assert judged.calibrated.ece < 0.08
@@ -44,7 +44,7 @@ def test_the_fit_is_the_best_of_a_grid() -> None:
     beliefs, truths = world(60, 1.7, seed=3)
 
     def nll(temperature: float) -> float:
-        scaled = [Calibration(temperature, 0).probs(each) for each in beliefs]
+        scaled = [TemperatureScaling(temperature, 0).probs(each) for each in beliefs]
         chosen = [
             probs[[option.value for option in each.options].index(truth)]
             for probs, each, truth in zip(scaled, beliefs, truths, strict=True)
@@ -52,7 +52,7 @@ def test_the_fit_is_the_best_of_a_grid() -> None:
         return -sum(map(math.log, chosen))
 
     best = min(nll(math.exp(each)) for each in np.linspace(-2, 2, 401))
-    assert nll(Calibration.fit(beliefs, truths).temperature) <= best + 1e-6
+    assert nll(TemperatureScaling.fit(beliefs, truths).temperature) <= best + 1e-6
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -72,7 +72,7 @@ def test_auroc_is_the_share_of_pairs(seed: int) -> None:
 
 def test_calibrated_probabilities_keep_their_order() -> None:
     (one, *_), _ = world(1, 1.0)
-    probs = Calibration(3.0, 20).probs(one)
+    probs = TemperatureScaling(3.0, 20).probs(one)
     assert probs == sorted(probs, reverse=True) and sum(probs) == pytest.approx(1)
 
 
@@ -84,8 +84,8 @@ def test_truths_that_are_no_options_are_wrong() -> None:
 
 def test_what_is_saved_can_be_loaded(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
-    Calibration(1.5, 40).save(path)
-    assert Calibration.load(path) == Calibration(1.5, 40)
+    TemperatureScaling(1.5, 40).save(path)
+    assert TemperatureScaling.load(path) == TemperatureScaling(1.5, 40)
 
 
 BROKEN = ["", "[]", "{}", '{"temperature": "x", "examples": 1}', '{"temperature": -1, "examples": 2}']
@@ -96,14 +96,14 @@ def test_files_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "one.json"
     path.write_text(text)
     with pytest.raises(OptionsError):
-        Calibration.load(path)
+        TemperatureScaling.load(path)
 
 
 def test_too_few_examples_are_refused() -> None:
     beliefs, truths = world(19, 1.0)
     with pytest.raises(OptionsError, match="at least 20"):
-        Calibration.fit(beliefs, truths)
+        TemperatureScaling.fit(beliefs, truths)
     with pytest.raises(OptionsError, match="at least 40"):
         report(*world(39, 1.0))
     with pytest.raises(OptionsError, match="one truth for each"):
-        Calibration.fit(beliefs, truths[1:])
+        TemperatureScaling.fit(beliefs, truths[1:])
