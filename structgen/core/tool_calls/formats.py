@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from structgen.core.tool_calls.nested_formats import (
+    IDENTIFIER,
+    MINIMAX_M3,
+    NAMESPACE,
+    PYTHON,
+    PYTHON_WITH_JSON,
+    gemma,
+)
 from structgen.core.tool_calls.patterns import (
     ARGUMENTS,
     JSON_NAME,
@@ -92,7 +100,7 @@ _TABLE: list[ToolFormat] = [
         (_json("parameters"),),
         begin=(Marker("<|python_tag|>"),),
         separator=(";", SPACE),
-        bare=True,
+        bare=("", ""),
         text_after=False,
     ),
     ToolFormat(
@@ -255,6 +263,72 @@ _TABLE: list[ToolFormat] = [
         begin=(Marker("<|START_ACTION|>"), "["),
         separator=COMMA[:1],
         end=(LINE, "]", Marker("<|END_ACTION|>")),
+    ),
+    ToolFormat(
+        "pythonic",
+        "Llama 3.2, ToolACE",
+        ((NAME, "(", PYTHON, ")"),),
+        bare=("[", "]"),
+        separator=COMMA,
+        text_after=False,
+        names=IDENTIFIER,
+    ),
+    ToolFormat(
+        "llama4",
+        "Llama 4",
+        ((NAME, "(", PYTHON, ")"),),
+        begin=(Marker("<|python_start|>"), "["),
+        end=("]", Marker("<|python_end|>")),
+        bare=("[", "]"),
+        separator=COMMA,
+        text_after=False,
+        names=IDENTIFIER,
+    ),
+    ToolFormat(
+        "lfm2",
+        "LFM2, LFM2.5",
+        ((NAME, "(", PYTHON, ")"),),
+        begin=(Marker("<|tool_call_start|>"), "["),
+        end=("]", Marker("<|tool_call_end|>")),
+        separator=COMMA,
+        names=IDENTIFIER,
+    ),
+    ToolFormat(
+        "olmo3",
+        "Olmo 3",
+        ((NAME, "(", PYTHON_WITH_JSON, ")"),),
+        begin=(Marker("<function_calls>"), NO_LINE),
+        end=(NO_LINE, Marker("</function_calls>")),
+        separator=("\n",),
+        names=IDENTIFIER,
+    ),
+    ToolFormat(
+        "gemma4",
+        "Gemma 4",
+        ((Marker("<|tool_call>"), "call:", NAME, "{", gemma('<|"|>'), "}", Marker("<tool_call|>")),),
+    ),
+    ToolFormat(
+        "functiongemma",
+        "FunctionGemma",
+        (
+            (
+                *(Marker("<start_function_call>"), "call:", NAME, "{", gemma("<escape>"), "}"),
+                Marker("<end_function_call>"),
+            ),
+        ),
+    ),
+    ToolFormat(
+        "minimax_m3",
+        "MiniMax-M3",
+        (
+            (
+                *(NAMESPACE, '<invoke name="', NAME, '">', MINIMAX_M3),
+                *(NAMESPACE, "</invoke>"),
+            ),
+        ),
+        begin=(NAMESPACE + "<tool_call>", LINE),
+        end=(LINE, NAMESPACE + "</tool_call>"),
+        separator=(LINE,),
     ),
     ToolFormat(
         "harmony",

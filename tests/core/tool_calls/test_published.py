@@ -288,6 +288,73 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         "</tool_call>",
         [ToolCall("get_weather", {"city": "Beijing", "days": 3})],
     ),
+    (
+        "pythonic",
+        "Llama 3.2 model card, zero-shot function calling",
+        [function("get_weather", city=TEXT, metric=TEXT), function("get_user_info", user_id={"type": "integer"})],
+        "[get_weather(city='San Francisco', metric='celsius'), get_user_info(user_id=7890)]",
+        [
+            ToolCall("get_weather", {"city": "San Francisco", "metric": "celsius"}),
+            ToolCall("get_user_info", {"user_id": 7890}),
+        ],
+    ),
+    (
+        "llama4",
+        "Llama 4 model card, zero-shot function calling",
+        [function("get_weather", city=TEXT, metric=TEXT)],
+        '[get_weather(city="San Francisco", metric="celsius"), get_weather(city="Seattle", metric="celsius")]',
+        [
+            ToolCall("get_weather", {"city": "San Francisco", "metric": "celsius"}),
+            ToolCall("get_weather", {"city": "Seattle", "metric": "celsius"}),
+        ],
+    ),
+    (
+        "lfm2",
+        "LFM2 model card",
+        [function("get_candidate_status", candidate_id=TEXT)],
+        '<|tool_call_start|>[get_candidate_status(candidate_id="12345")]<|tool_call_end|>Checking the current status.',
+        [ToolCall("get_candidate_status", {"candidate_id": "12345"})],
+    ),
+    (
+        "olmo3",
+        "Olmo 3's chat template",
+        [function("get_current_weather", location=TEXT, exact={"type": "boolean"})],
+        '<function_calls>get_current_weather(location="Paris", exact=true)\nget_current_weather(location="Nice", '
+        "exact=null)</function_calls>".replace("null", "false"),
+        [
+            ToolCall("get_current_weather", {"location": "Paris", "exact": True}),
+            ToolCall("get_current_weather", {"location": "Nice", "exact": False}),
+        ],
+    ),
+    (
+        "gemma4",
+        "Gemma 4 documentation, function calling",
+        [function("get_current_temperature", location=TEXT, days={"type": "integer"})],
+        '<|tool_call>call:get_current_temperature{location:<|"|>London<|"|>,days:3}<tool_call|>',
+        [ToolCall("get_current_temperature", {"location": "London", "days": 3})],
+    ),
+    (
+        "functiongemma",
+        "FunctionGemma formatting guide",
+        [function("get_current_temperature", location=TEXT)],
+        "<start_function_call>call:get_current_temperature{location:<escape>London<escape>}<end_function_call>",
+        [ToolCall("get_current_temperature", {"location": "London"})],
+    ),
+    (
+        "minimax_m3",
+        "vLLM's parser of MiniMax-M3",
+        [
+            function(
+                "create_order",
+                user_id={"type": "integer"},
+                items={"type": "array", "items": {"type": "object", "properties": {"sku": TEXT}}},
+            )
+        ],
+        ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="create_order">]<]minimax[>[<user_id>42]<]minimax[>['
+        "</user_id>]<]minimax[>[<items>]<]minimax[>[<item>]<]minimax[>[<sku>book-001]<]minimax[>[</sku>"
+        "]<]minimax[>[</item>]<]minimax[>[</items>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+        [ToolCall("create_order", {"user_id": 42, "items": [{"sku": "book-001"}]})],
+    ),
 ]
 IDS = [f"{name}: {source}" for name, source, *_ in PUBLISHED]
 

@@ -91,6 +91,50 @@ TEMPLATES = {
     + "{% if not loop.first %}<|start|>assistant{% endif %} to=functions.{{ f.name }}<|channel|>commentary json"
     "<|message|>{{ f.arguments | tojson }}<|call|>{% endfor %}",
 }
+PYTHON = """{% macro py(v) %}{% if v is none %}None{% elif v is true %}True{% elif v is false %}False
+{%- elif v is string %}{{ v | tojson }}{% elif v is mapping %}{ {%- for k, w in v | items %}{{ k | tojson
+}}: {{ py(w) }}{% if not loop.last %}, {% endif %}{% endfor %}}{% elif v is iterable %}[{% for w in v %}{{ py(w) }}
+{%- if not loop.last %}, {% endif %}{% endfor %}]{% else %}{{ v }}{% endif %}{% endmacro %}"""
+PYTHON_CALL = (
+    "{{ f.name }}({% for k, v in f.arguments | items %}{{ k }}={{ py(v) }}"
+    "{% if not loop.last %}, {% endif %}{% endfor %})"
+)
+GEMMA = """{% macro gemma(v) %}{% if v is string %}MARK{{ v }}MARK{% elif v is mapping %}{ {%- for k, w in v | items %}
+{{- k }}:{{ gemma(w) }}{% if not loop.last %},{% endif %}{% endfor %}}{% elif v is iterable %}[{% for w in v %}
+{{- gemma(w) }}{% if not loop.last %},{% endif %}{% endfor %}]{% else %}{{ v | tojson }}{% endif %}{% endmacro %}"""
+M3 = """{% macro m3(v) %}{% if v is mapping %}{% for k, w in v | items %}NS<{{ k }}>{{ m3(w) }}NS</{{ k }}>{% endfor %}
+{%- elif v is string %}{{ v }}{% elif v is iterable %}{% for w in v %}NS<item>{{ m3(w) }}NS</item>{% endfor %}
+{%- else %}{{ v | tojson }}{% endif %}{% endmacro %}"""
+TEMPLATES |= {
+    "pythonic": PYTHON + "[" + EACH + PYTHON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]",
+    "llama4": PYTHON
+    + "<|python_start|>["
+    + EACH
+    + PYTHON_CALL
+    + "{% if not loop.last %}, {% endif %}{% endfor %}]<|python_end|>",
+    "lfm2": PYTHON
+    + "<|tool_call_start|>["
+    + EACH
+    + PYTHON_CALL
+    + "{% if not loop.last %}, {% endif %}{% endfor %}]<|tool_call_end|>",
+    "olmo3": PYTHON.replace("None", "null").replace("True", "true").replace("False", "false")
+    + "<function_calls>"
+    + EACH
+    + PYTHON_CALL
+    + "{% if not loop.last %}\n{% endif %}{% endfor %}</function_calls>",
+    "gemma4": GEMMA.replace("MARK", '<|"|>')
+    + EACH
+    + "<|tool_call>call:{{ f.name }}{{ gemma(f.arguments) }}<tool_call|>{% endfor %}",
+    "functiongemma": GEMMA.replace("MARK", "<escape>")
+    + EACH
+    + "<start_function_call>call:{{ f.name }}{{ gemma(f.arguments) }}<end_function_call>{% endfor %}",
+    "minimax_m3": (
+        M3
+        + "NS<tool_call>\n"
+        + EACH
+        + 'NS<invoke name="{{ f.name }}">{{ m3(f.arguments) }}NS</invoke>\n{% endfor %}NS</tool_call>'
+    ).replace("NS", "]<]minimax[>["),
+}
 TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
