@@ -2,18 +2,18 @@
 
 A **pattern** is a sequence of pieces:
 
-================  =======================================================================================
-a string          this text
-``Marker(text)``  the special token of this name where the vocabulary has it, else this text
-``Gap(re, w)``    text without meaning that matches ``re``; written as ``w``
-``NAME``          the tool's name, as it is
-``JSON_NAME``     the tool's name as a JSON string
-``ARGUMENTS``     the arguments as a JSON object
-``CallId(re)``    the call's id
-``WithId(p)``     the pattern ``p``, which holds an id, or nothing
-``Parameters``    the arguments, one after the other, in patterns of their own with ``KEY`` and ``VALUE``
-``NestedArguments``        the same, and members and items in arguments are written so, too
-================  =======================================================================================
+===================  =======================================================================================
+a string             this text
+``Marker(text)``     the special token of this name where the vocabulary has it, else this text
+``Gap(re, w)``       text without meaning that matches ``re``; written as ``w``
+``NAME``             the tool's name, as it is
+``JSON_NAME``        the tool's name as a JSON string
+``ARGUMENTS``        the arguments as a JSON object
+``CallId(re)``       the call's id
+``WithId(p)``        the pattern ``p``, which holds an id, or nothing
+``Parameters``       the arguments, one after the other, in patterns of their own with ``KEY`` and ``VALUE``
+``NestedArguments``  the same, and members and items in arguments are written so, too
+===================  =======================================================================================
 """
 
 from __future__ import annotations
