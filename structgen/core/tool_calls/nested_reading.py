@@ -26,7 +26,7 @@ Values = Sequence[MemberValues] | None
 """What a value may be; None: that is not known."""
 
 
-class _Place(NamedTuple):
+class _Slot(NamedTuple):
     """Where a value is kept: a member of an object, or the next item of an array."""
 
     container: dict[str, Any] | list[Any]
@@ -71,7 +71,7 @@ class NestedReader:
         while named is not None:
             key, begun = named
             values = None if cases is None else _of_member(cases, key)
-            end = self._value(begun, _of_key(forms, key), _Place(members, key), values, depth)
+            end = self._value(begun, _of_key(forms, key), _Slot(members, key), values, depth)
             if end is None:
                 return None
             position = end
@@ -79,14 +79,14 @@ class NestedReader:
             named = None if following is None else self._key(forms, following)
         return position
 
-    def _items(self, position: int, place: _Place, values: Values, depth: int) -> int | None:
+    def _items(self, position: int, slot: _Slot, values: Values, depth: int) -> int | None:
         items: list[Any] = []
-        place.put(items)
+        slot.put(items)
         form = self._pattern.item
         of_item = None if values is None else [item for value in values for item in _items_of(value)]
         following: int | None = position
         while following is not None and self._begins(following):
-            end = self._value(following, form, _Place(items, len(items)), of_item, depth)
+            end = self._value(following, form, _Slot(items, len(items)), of_item, depth)
             if end is None:
                 return None
             position = end
@@ -102,7 +102,7 @@ class NestedReader:
 
     # --- names ---
     def _key(self, forms: Forms, position: int) -> tuple[str, int] | None:
-        """The name of the member that begins at a place, and where it ends; None: none begins."""
+        """The name of the member that begins at a slot, and where it ends; None: none begins."""
         slot = SPELLED_KEY if SPELLED_KEY in forms.string else KEY
         begun = self._fixed(_before(forms.string, slot), position)
         if begun is None:
@@ -117,7 +117,7 @@ class NestedReader:
         return None
 
     # --- values ---
-    def _value(self, position: int, forms: Forms, place: _Place, values: Values, depth: int) -> int | None:
+    def _value(self, position: int, forms: Forms, slot: _Slot, values: Values, depth: int) -> int | None:
         """Read what follows the key of a member, or an item, and keep it; where it ends, None: it does not."""
         if depth > MAX_DEPTH:
             return None
@@ -125,13 +125,13 @@ class NestedReader:
             begun = self._fixed(_within(form), position)
             if begun is not None:
                 inside = self._items if is_array else self._object
-                end = inside(begun, place, values, depth + 1)
+                end = inside(begun, slot, values, depth + 1)
                 return None if end is None else self._fixed(_after(form), end)
         begun = self._fixed(_within(forms.string), position)
-        if begun is not None and (found := self._string(begun, forms, place, values)) is not None:
+        if begun is not None and (found := self._string(begun, forms, slot, values)) is not None:
             return found[0]
         begun = self._fixed(_within(forms.scalar), position)
-        return None if begun is None else self._scalar(begun, forms.scalar, place)
+        return None if begun is None else self._scalar(begun, forms.scalar, slot)
 
     def _containers(self, position: int, forms: Forms, values: Values) -> list[tuple[Pattern, bool]]:
         """The forms of objects and arrays that a value may have, and whether these are arrays."""
@@ -145,23 +145,23 @@ class NestedReader:
             return [(forms.array, bool(kinds & ARRAY))]
         return []
 
-    def _object(self, position: int, place: _Place, values: Values, depth: int) -> int | None:
+    def _object(self, position: int, slot: _Slot, values: Values, depth: int) -> int | None:
         members: dict[str, Any] = {}
-        place.put(members)
+        slot.put(members)
         cases = None if values is None else [case for value in values for case in value.objects]
         return self._members(position, self._pattern.member, members, cases, depth)
 
-    def _string(self, begun: int, forms: Forms, place: _Place, values: Values) -> tuple[int | None] | None:
+    def _string(self, begun: int, forms: Forms, slot: _Slot, values: Values) -> tuple[int | None] | None:
         """Where a string ends (None: it is unfinished); None: it is no string."""
         tail = _after(forms.string)
         for quotes in self._pattern.spelled.strings:
             found = read_string(self._text, begun, quotes)
             if found is not None:
-                place.put(found[0])
+                slot.put(found[0])
                 return (None if found[1] is None else self._fixed(tail, found[1]),)
-        return None if self._pattern.spelled.strings else self._raw(begun, forms, place, values)
+        return None if self._pattern.spelled.strings else self._raw(begun, forms, slot, values)
 
-    def _raw(self, begun: int, forms: Forms, place: _Place, values: Values) -> tuple[int | None] | None:
+    def _raw(self, begun: int, forms: Forms, slot: _Slot, values: Values) -> tuple[int | None] | None:
         closing = self._pattern.closing
         end = self._text.find(closing, begun)
         text = self._text[begun : end if end >= 0 else len(self._text)]
@@ -170,20 +170,20 @@ class NestedReader:
             return None
         if end < 0:
             return (None,)
-        place.put(text)
+        slot.put(text)
         return (self._fixed(_after(forms.string), end),)
 
-    def _scalar(self, begun: int, form: Pattern, place: _Place) -> int | None:
+    def _scalar(self, begun: int, form: Pattern, slot: _Slot) -> int | None:
         spelled = self._pattern.spelled
         for text, value in ((spelled.null, None), (spelled.true, True), (spelled.false, False)):
             if self._text.startswith(text, begun):
-                return self._kept(place, value, begun + len(text), form)
+                return self._kept(slot, value, begun + len(text), form)
         number = decode_exact(self._text, begun) if _BEGINS_NUMBER.match(self._text, begun) else None
-        return None if number is None else self._kept(place, number[0], number[1], form)
+        return None if number is None else self._kept(slot, number[0], number[1], form)
 
-    def _kept(self, place: _Place, value: Any, end: int, form: Pattern) -> int | None:
+    def _kept(self, slot: _Slot, value: Any, end: int, form: Pattern) -> int | None:
         if end < len(self._text):  # else it may go on
-            place.put(value)
+            slot.put(value)
         return self._fixed(_after(form), end)
 
 

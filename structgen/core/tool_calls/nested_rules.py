@@ -163,20 +163,20 @@ class NestedRules:
 
     def _items(self, start: int, case: ArrayCase, values: MemberValues, solid: bool) -> None:
         self._check_distinct(case, values)
-        places = {(0, False): start}
-        for state, begun in numbers_of(places):
-            here = places[state, begun]
+        symbols = {(0, False): start}
+        for state, begun in numbers_of(symbols):
+            here = symbols[state, begun]
             if case.may_close(state) and (begun or not solid):
                 self.builder.rule(here)
             for value, after in case.following(state):
                 item = self.filled(self.pattern.item, None, value, "item")
                 if item is not None:
-                    following = places.get((after, True)) or self._place(places, after)
+                    following = symbols.get((after, True)) or self._start_of(symbols, after)
                     self.builder.rule(here, *(self.separator if begun else ()), *item, following)
 
-    def _place(self, places: dict[tuple[int, bool], int], state: int) -> int:
+    def _start_of(self, symbols: dict[tuple[int, bool], int], state: int) -> int:
         self.count_state()
-        return places.setdefault((state, True), self.builder.nonterminal("items"))
+        return symbols.setdefault((state, True), self.builder.nonterminal("items"))
 
     def _check_distinct(self, case: ArrayCase, values: MemberValues) -> None:
         alone = case.distinct and case.longest is not None and case.longest <= 1

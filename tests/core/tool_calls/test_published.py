@@ -355,6 +355,100 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         "]<]minimax[>[</item>]<]minimax[>[</items>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
         [ToolCall("create_order", {"user_id": 42, "items": [{"sku": "book-001"}]})],
     ),
+    (
+        "deepseek_v4",
+        "DeepSeek-V4's encoding",
+        [WEATHER],
+        '\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_current_weather">\n<｜DSML｜parameter name="'
+        'location" string="true">Paris</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "deepseek_v4_1",
+        "DeepSeek-V4.1's encoding",
+        [WEATHER],
+        '\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name="get_current_weather">\n<｜DSML｜ parameter name="lo'
+        'cation" string="true">Paris</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "exaone4",
+        "EXAONE 4 model card",
+        [WEATHER],
+        '<tool_call>{"name": "get_current_weather", "arguments": {"location": "Paris"}}</tool_call>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "ernie4_5",
+        "vLLM's parser of ERNIE 4.5",
+        [WEATHER],
+        '<tool_call>\n{"name": "get_current_weather", "arguments": {"location": "Paris"}}\n</tool_call>\n',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "longcat",
+        "LongCat-Flash's chat template",
+        [WEATHER],
+        '<longcat_tool_call>\n{"name": "get_current_weather", "arguments": {"location": "Paris"}}\n'
+        "</longcat_tool_call>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "jamba",
+        "Jamba 1.5's chat template",
+        [WEATHER],
+        '<tool_calls>[\n{"name": "get_current_weather", "arguments": {"location": "Paris"}}\n]</tool_calls>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "xlam",
+        "xLAM 2 model card",
+        [WEATHER],
+        '[{"name": "get_current_weather", "arguments": {"location": "Paris"}}]',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "granite3_1",
+        "vLLM's parser of Granite 3.1",
+        [WEATHER],
+        '<tool_call> [{"name": "get_current_weather", "arguments": {"location": "Paris"}}]',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "plamo3",
+        "vLLM's parser of PLaMo 3",
+        [WEATHER],
+        "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_na"
+        "me:plamo|>get_current_weather<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:pla"
+        'mo|><|plamo:constrain|>json<|plamo:msg|>{"location": "Paris"}<|plamo:end_tool_arguments:pl'
+        "amo|><|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "step3",
+        "vLLM's parser of Step3",
+        [WEATHER],
+        '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_curre'
+        'nt_weather"><steptml:parameter name="location">Paris</steptml:parameter></steptml:invoke><'
+        "｜tool_call_end｜><｜tool_calls_end｜>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "hy_v3",
+        "vLLM's parser of Hunyuan 3",
+        [WEATHER],
+        "<tool_calls><tool_call>get_current_weather<tool_sep><arg_key>location</arg_key><arg_value>"
+        "Paris</arg_value></tool_call></tool_calls>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "hy_v4",
+        "vLLM's parser of Hunyuan 4",
+        [WEATHER],
+        "<tool_calls><tool_call>get_current_weather<arg_key>location</arg_key><arg_value>Paris</arg"
+        "_value></tool_call></tool_calls>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
 ]
 IDS = [f"{name}: {source}" for name, source, *_ in PUBLISHED]
 

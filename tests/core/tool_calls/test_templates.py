@@ -135,6 +135,41 @@ TEMPLATES |= {
         + 'NS<invoke name="{{ f.name }}">{{ m3(f.arguments) }}NS</invoke>\n{% endfor %}NS</tool_call>'
     ).replace("NS", "]<]minimax[>["),
 }
+DSML = TEMPLATES["deepseek_v3_2"]
+HY = "{% for k, v in f.arguments | items %}<arg_key>{{ k }}</arg_key><arg_value>" + VALUE + "</arg_value>{% endfor %}"
+TEMPLATES |= {
+    "deepseek_v4": DSML.replace("function_calls", "tool_calls"),
+    "deepseek_v4_1": DSML.replace("function_calls", " calls")
+    .replace("｜parameter", "｜ parameter")
+    .replace("｜invoke", "｜ invoke"),
+    "exaone4": EACH + "{% if not loop.first %}\n{% endif %}<tool_call>" + JSON_CALL + "</tool_call>{% endfor %}",
+    "ernie4_5": EACH + "\n<tool_call>\n" + JSON_CALL + "\n</tool_call>\n{% endfor %}",
+    "longcat": EACH
+    + "{% if not loop.first %}\n{% endif %}<longcat_tool_call>\n"
+    + JSON_CALL
+    + "\n</longcat_tool_call>{% endfor %}",
+    "jamba": "<tool_calls>[\n" + EACH + JSON_CALL + "{% if not loop.last %},{% endif %}\n{% endfor %}]</tool_calls>",
+    "xlam": "[" + EACH + JSON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]",
+    "granite3_1": "<tool_call> [" + EACH + JSON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]",
+    "plamo3": "<|plamo:begin_tool_requests:plamo|>"
+    + EACH
+    + "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{{ f.name }}<|plamo:end_tool_name:plamo|>"
+    "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{{ f.arguments | tojson }}"
+    "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>{% endfor %}"
+    "<|plamo:end_tool_requests:plamo|>",
+    "step3": "<｜tool_calls_begin｜>"
+    + EACH
+    + "{% if not loop.first %}\n{% endif %}<｜tool_call_begin｜>function<｜tool_sep｜>"
+    '<steptml:invoke name="{{ f.name }}">{% for k, v in f.arguments | items %}<steptml:parameter name="{{ k }}">'
+    + VALUE
+    + "</steptml:parameter>{% endfor %}</steptml:invoke><｜tool_call_end｜>{% endfor %}<｜tool_calls_end｜>",
+    "hy_v3": "<tool_calls>\n"
+    + EACH
+    + "<tool_call>{{ f.name }}<tool_sep>\n"
+    + HY
+    + "</tool_call>\n{% endfor %}</tool_calls>",
+    "hy_v4": "<tool_calls>" + EACH + "<tool_call>{{ f.name }}" + HY + "</tool_call>{% endfor %}</tool_calls>",
+}
 TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
