@@ -106,10 +106,13 @@ def _read(grammar: str, *, parallel: bool) -> Constraint:
     tools = asked.get("tools")
     if isinstance(tools, list) and len(tools) > MAX_TOOLS:
         raise ConstraintError(f"there are {len(tools)} tools, more than {MAX_TOOLS:,}")
-    given = {"parallel_tool_calls": parallel and asked.get("parallel_tool_calls", True) is True}
+    parallel = parallel and asked.get("parallel_tool_calls", True) is True
     form, choice = asked.get("format", ""), asked.get("tool_choice", "auto")
     if choice != "auto":
-        return tool_call(form, tools, tool_choice=choice, **given)
+        return tool_call(form, tools, tool_choice=choice, parallel_tool_calls=parallel)
     if asked.get("text", "before") == "before":
-        return tool_call(form, tools, free_text="before", **given)
-    return union(tool_call(form, tools, tool_choice="none"), tool_call(form, tools, tool_choice="required", **given))
+        return tool_call(form, tools, free_text="before", parallel_tool_calls=parallel)
+    return union(
+        tool_call(form, tools, tool_choice="none"),
+        tool_call(form, tools, tool_choice="required", parallel_tool_calls=parallel),
+    )

@@ -59,21 +59,33 @@ def vocabulary() -> Vocabulary:
     return engine_vocabulary(tokenizer(), len(tokenizer()))
 
 
-def random_tools(rng: random.Random, *, containers: bool = True, all_required: bool = False) -> list[dict[str, Any]]:
-    """One to three strict function definitions; ``containers``: with arrays and objects; each takes an argument."""
-    known = [name for name, schema in VALUES.items() if containers or schema["type"] not in ("array", "object")]
-    found = []
+def random_tools(
+    rng: random.Random, *, containers: bool = True, signed: bool = True, all_required: bool = False
+) -> list[dict[str, Any]]:
+    """One to three strict function definitions; ``containers``: with arrays and objects.
+
+    ``signed``: numbers may be negative. ``all_required``: each function takes an argument.
+    """
+    names = [name for name, schema in VALUES.items() if containers or schema["type"] not in ("array", "object")]
+    tools = []
     for name in rng.sample(["get_weather", "search", "now"], rng.randint(1, 3)):
-        names = rng.sample(known, rng.randint(1 if all_required else 0, 4))
+        chosen = rng.sample(names, rng.randint(1 if all_required else 0, 4))
         parameters = {
             "type": "object",
-            "properties": {key: VALUES[key] for key in names},
-            "required": [key for key in names if all_required or rng.random() < 0.5],
+            "properties": {key: VALUES[key] if signed else unsigned(VALUES[key]) for key in chosen},
+            "required": [key for key in chosen if all_required or rng.random() < 0.5],
             "additionalProperties": False,
         }
         function = {"name": name, "description": "does things", "parameters": parameters, "strict": True}
-        found.append({"type": "function", "function": function})
-    return found
+        tools.append({"type": "function", "function": function})
+    return tools
+
+
+def unsigned(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema whose numbers are not negative."""
+    inner = {key: unsigned(value) for key, value in schema.get("properties", {}).items()}
+    kept = {**schema, "properties": inner} if inner else schema
+    return {**kept, "minimum": 0} if schema["type"] in ("integer", "number") else kept
 
 
 def walk(grammar: Grammar, rng: random.Random, steps: int) -> list[int]:
@@ -100,12 +112,12 @@ def walk(grammar: Grammar, rng: random.Random, steps: int) -> list[int]:
 def completion(text: bytes, matcher: Any) -> list[int]:
     """The tokens of a completion: special ones, and other text byte by byte."""
     single = {token: number for number, token in enumerate(vocabulary().tokens) if token and len(token) == 1}
-    found = []
+    tokens = []
     for piece in pieces(text, vocabulary().size):
-        found += [piece] if isinstance(piece, int) else [single[bytes([byte])] for byte in piece]
-    for token in found:
+        tokens += [piece] if isinstance(piece, int) else [single[bytes([byte])] for byte in piece]
+    for token in tokens:
         assert matcher.accept_token(token), text
-    return found
+    return tokens
 
 
 def deltas(tokens: list[int], rng: random.Random) -> Iterator[tuple[list[int], str]]:

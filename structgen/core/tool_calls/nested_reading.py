@@ -111,9 +111,9 @@ class NestedReader:
             name = _compiled(self._pattern.names).match(self._text, begun)
             return None if name is None else (name[0], name.end())
         for quotes in self._pattern.spelled.strings:
-            found = read_string(self._text, begun, quotes)
-            if found is not None and found[1] is not None:
-                return found[0], found[1]
+            read = read_string(self._text, begun, quotes)
+            if read is not None and read[1] is not None:
+                return read[0], read[1]
         return None
 
     # --- values ---
@@ -128,8 +128,8 @@ class NestedReader:
                 end = inside(begun, slot, values, depth + 1)
                 return None if end is None else self._fixed(_after(form), end)
         begun = self._fixed(_within(forms.string), position)
-        if begun is not None and (found := self._string(begun, forms, slot, values)) is not None:
-            return found[0]
+        if begun is not None and (read := self._string(begun, forms, slot, values)) is not None:
+            return read[0]
         begun = self._fixed(_within(forms.scalar), position)
         return None if begun is None else self._scalar(begun, forms.scalar, slot)
 
@@ -155,10 +155,10 @@ class NestedReader:
         """Where a string ends (None: it is unfinished); None: it is no string."""
         tail = _after(forms.string)
         for quotes in self._pattern.spelled.strings:
-            found = read_string(self._text, begun, quotes)
-            if found is not None:
-                slot.put(found[0])
-                return (None if found[1] is None else self._fixed(tail, found[1]),)
+            read = read_string(self._text, begun, quotes)
+            if read is not None:
+                slot.put(read[0])
+                return (None if read[1] is None else self._fixed(tail, read[1]),)
         return None if self._pattern.spelled.strings else self._raw(begun, forms, slot, values)
 
     def _raw(self, begun: int, forms: Forms, slot: _Slot, values: Values) -> tuple[int | None] | None:
@@ -189,13 +189,13 @@ class NestedReader:
 
 def _of_member(cases: Sequence[ObjectCase], name: str) -> list[MemberValues]:
     """What a member may be in any of some cases."""
-    found: list[MemberValues] = []
+    every: list[MemberValues] = []
     for case in cases:
-        ways = case.members.get(name)
-        if ways is None:
-            ways = next((ways for names, ways in case.others if accepts(names, name)), [])
-        found += [values for values, _ in ways]
-    return found
+        choices = case.members.get(name)
+        if choices is None:
+            choices = next((choices for names, choices in case.others if accepts(names, name)), [])
+        every += [values for values, _ in choices]
+    return every
 
 
 def _items_of(values: MemberValues) -> Iterator[MemberValues]:

@@ -78,24 +78,24 @@ class NestedRules:
 
     def _scalars(self, forms: Forms, values: MemberValues) -> list[tuple[Pattern, Symbols]]:
         spelled = self.pattern.spelled
-        found: list[tuple[Pattern, Symbols]] = []
+        texts: list[tuple[Pattern, Symbols]] = []
         for text in self._strings(forms, values) if values.kinds & STRING else ():
-            found.append((forms.string, text))
+            texts.append((forms.string, text))
         for constant in values.constants:
             text_of = {None: spelled.null, True: spelled.true, False: spelled.false}
-            found.append((forms.scalar, self.builder.pieces([text_of[constant]])))
+            texts.append((forms.scalar, self.builder.pieces([text_of[constant]])))
         if values.kinds & NUMBER:
-            found.append((forms.scalar, self.builder.embedded(("numbers", values.key), values.numbers)))
-        return found
+            texts.append((forms.scalar, self.builder.embedded(("numbers", values.key), values.numbers)))
+        return texts
 
     def _containers(self, forms: Forms, values: MemberValues) -> list[tuple[Pattern, Symbols]]:
         by_schema, kinds = self.pattern.by_schema, values.kinds
-        found: list[tuple[Pattern, Symbols]] = []
+        texts: list[tuple[Pattern, Symbols]] = []
         if kinds & OBJECT and not (by_schema and kinds & ARRAY):
-            found.append((forms.object, (self._object(values, by_schema and bool(kinds & STRING)),)))
+            texts.append((forms.object, (self._object(values, by_schema and bool(kinds & STRING)),)))
         if kinds & ARRAY:
-            found.append((forms.array, (self._array(values, by_schema and bool(kinds & STRING)),)))
-        return found
+            texts.append((forms.array, (self._array(values, by_schema and bool(kinds & STRING)),)))
+        return texts
 
     # --- strings ---
     def _strings(self, forms: Forms, values: MemberValues) -> list[Symbols]:
@@ -143,23 +143,23 @@ class NestedRules:
     # --- objects and arrays ---
     def _object(self, values: MemberValues, solid: bool) -> int:
         """The nonterminal of the members of an object; ``solid``: one at least."""
-        known = self._objects.get((values, solid))
-        if known is None:
-            known = self._objects[values, solid] = self.builder.nonterminal("members")
+        symbol = self._objects.get((values, solid))
+        if symbol is None:
+            symbol = self._objects[values, solid] = self.builder.nonterminal("members")
             cases = [replace(case, least=max(case.least, 1)) for case in values.objects] if solid else values.objects
-            self._members(known, cases, self.pattern.member)
-        return known
+            self._members(symbol, cases, self.pattern.member)
+        return symbol
 
     def _array(self, values: MemberValues, solid: bool) -> int:
         """The nonterminal of the items of an array; ``solid``: one at least."""
-        known = self._arrays.get((values, solid))
-        if known is None:
-            known = self._arrays[values, solid] = self.builder.nonterminal("items")
+        symbol = self._arrays.get((values, solid))
+        if symbol is None:
+            symbol = self._arrays[values, solid] = self.builder.nonterminal("items")
             for case in values.arrays:
                 start = self.builder.nonterminal("first item")
-                self.builder.rule(known, start)
+                self.builder.rule(symbol, start)
                 self._items(start, case, values, solid)
-        return known
+        return symbol
 
     def _items(self, start: int, case: ArrayCase, values: MemberValues, solid: bool) -> None:
         self._check_distinct(case, values)

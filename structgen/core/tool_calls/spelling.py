@@ -69,8 +69,8 @@ def lost(words: tuple[str, ...], quotes: tuple[Quotes, ...]) -> list[str]:
 def written_string(text: str, quotes: Quotes) -> str:
     """A string in quotes."""
     mark = fixed(quotes.mark)
-    known = escapes(mark) if quotes.escaped else {}
-    return mark + "".join(known.get(character, character) for character in text) + mark
+    replaced = escapes(mark) if quotes.escaped else {}
+    return mark + "".join(replaced.get(character, character) for character in text) + mark
 
 
 def read_string(text: str, position: int, quotes: Quotes) -> tuple[str, int | None] | None:

@@ -60,21 +60,21 @@ def structure_constraint(
     thinking_mode: bool = False,
 ) -> Any:
     """`FunctionCallParser.get_structure_constraint`: kind and value of the constraint of a request, or None."""
-    known = FORMATS.get(type(parser.detector).__name__) if is_backend() else None
+    dialect = FORMATS.get(type(parser.detector).__name__) if is_backend() else None
     is_named = not isinstance(tool_choice, str) and tool_choice is not None
     asked = tool_choice == "required" or is_named or (tool_choice == "auto" and _is_strict(parser))
-    if known is None or not asked or not parser.tools:
+    if dialect is None or not asked or not parser.tools:
         return original(parser, tool_choice, parallel_tool_calls=parallel_tool_calls, thinking_mode=thinking_mode)
     tools = [tool for tool in parser.structural_tag_tools() if not is_named or _is_meant(tool, tool_choice)]
     parser.detector.parses_required_natively = lambda: True  # the detector reads the calls, not a reader of JSON
-    return "structural_tag", _tag(known, tools, tool_choice != "auto", parallel_tool_calls and not is_named)
+    return "structural_tag", _tag(dialect, tools, tool_choice != "auto", parallel_tool_calls and not is_named)
 
 
-def _tag(known: tuple[str, TextPlace], tools: list[Any], required: bool, parallel: bool) -> Any:
+def _tag(dialect: tuple[str, TextPlace], tools: list[Any], required: bool, parallel: bool) -> Any:
     from xgrammar import StructuralTag
 
     definitions = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]
-    form = carrier(known[0], definitions, required=required, text=known[1], parallel=parallel)
+    form = carrier(dialect[0], definitions, required=required, text=dialect[1], parallel=parallel)
     return StructuralTag.model_validate({"type": "structural_tag", "format": form})
 
 

@@ -66,9 +66,9 @@ def _loading(original: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
     @wraps(original)
     def load(cls: Any, name: str) -> Any:
         parser = original(cls, name)
-        known = FORMATS.get(parser.__name__)
-        if known is not None and parser.structural_tag_model is None:
-            _give(parser, *known)
+        dialect = FORMATS.get(parser.__name__)
+        if dialect is not None and parser.structural_tag_model is None:
+            _give(parser, *dialect)
         return parser
 
     load.structgen_original = original  # type: ignore[attr-defined]
