@@ -12,7 +12,7 @@ import pytest
 from structgen.core.constraints.specs import ConstraintSpec
 from structgen.core.engines.bitmask import allocate_token_bitmask
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import GrammarError, SpecificationError
+from structgen.errors import SpecificationError
 from structgen.integrations.engine_requests import special_names
 from structgen.options import JsonOptions
 
@@ -149,8 +149,7 @@ def test_names_of_special_tokens_are_these_tokens() -> None:
     assert not takes(triggered, call, "to=h")
     bracket = {"type": "triggered_tags", "triggers": ["[TOOL]"], "tags": [tag("[TOOL]x", AB, ";")]}
     assert takes(bracket, "free ", tool, "xab;") and not takes(bracket, "[TOOL]y")
-    with pytest.raises(GrammarError, match="write the name"):  # texts are taken apart by names in angle brackets
-        ours({"type": "sequence", "elements": [const("[TOOL]x"), AB]})
+    assert takes({"type": "sequence", "elements": [const("[TOOL]x"), AB]}, tool, "xab")
     by_id = tag({"type": "token", "token": call}, AB, {"type": "token", "token": "<|end|>"})
     assert takes(by_id, call, "a", end)
 
@@ -159,8 +158,14 @@ TAG = "/format"
 
 
 @pytest.mark.parametrize("format, where", [
-    ({"type": "json_schema", "json_schema": {}, "style": "qwen_xml"}, "/style"),
-    ({"type": "dispatch", "rules": []}, ""),
+    ({"type": "json_schema", "json_schema": {}, "style": "my_xml"}, "/style"),
+    ({"type": "json_schema", "json_schema": {}, "max_whitespace_cnt": -1}, "/max_whitespace_cnt"),
+    ({"type": "json_schema", "json_schema": {}, "excludes": ['"']}, "/excludes"),
+    ({"type": "dispatch", "rules": []}, "/rules"),
+    ({"type": "token_dispatch", "rules": [["<|none|>", AB]]}, "/rules/0/0"),
+    ({"type": "any_tokens", "exclude_tokens": ["<|none|>"]}, "/exclude_tokens/0"),
+    ({"type": "any_text", "max_chars": 100_000}, "/max_chars"),
+    ({"type": "any_text", "excludes": [""]}, "/excludes"),
     ({"type": "any_text", "max_tokens": 3}, "/max_tokens"),
     ({"type": "sequence", "elements": [{"type": "x"}]}, "/elements/0"),
     (tag("<a>", AB, []), "/end"),
