@@ -22,7 +22,6 @@ from structgen.core.regex import charset
 from structgen.core.regex.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Repeat
 from structgen.errors import UnsupportedPatternError
 
-
 NOWHERE = Place()
 
 

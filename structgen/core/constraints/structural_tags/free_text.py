@@ -23,7 +23,7 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.limits import MAX_STATES
 from structgen.core.grammars.named_tokens import split_names
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule, Terminal
-from structgen.core.grammars.regular import chain, regular_grammar, without_empty
+from structgen.core.grammars.regular import chain
 from structgen.core.grammars.token_terminals import texts_with_tokens
 from structgen.core.regex.dfa import Dfa, empty, intersect
 from structgen.core.regex.free_text import free_text_dfa, word_search
@@ -108,8 +108,8 @@ class Search:
         return self._is_text or all(isinstance(unit, str) or unit in self._words.allowed for unit in units)
 
     def text(self, others: Sequence[bytes] = (), max_chars: int | None = None) -> Dfa:
-        """Free text, which may be empty, without other words either."""
-        found = free_text_dfa(self._search(others), is_empty=True, texts=self._texts())
+        """Free text of one character at least, without other words either."""
+        found = free_text_dfa(self._search(others), texts=self._texts())
         if max_chars is None:
             return found
         return intersect(found, full_match_dfa(f"[^]{{0,{max_chars}}}", max_states=MAX_STATES), MAX_STATES)
@@ -140,7 +140,9 @@ class FreeText(TextConstraint):
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         search = Search(self.words, vocabulary)
-        grammar = regular_grammar(search.text(max_chars=self.max_chars), "text", "free text")
+        found = search.text(max_chars=self.max_chars)
+        rules = (Rule(0, ()), *([] if found.is_empty else [Rule(0, (~0,))]))
+        grammar = ContextFreeGrammar((Terminal("TEXT", found),) if not found.is_empty else (), ("text",), rules, 0)
         return compile_grammar(grammar, vocabulary.naming(search.named))
 
     def instruction(self) -> str:
@@ -228,7 +230,7 @@ class _Rules:
         """The normal form."""
         start, after, text = range(3)
         given = self._given
-        found = without_empty(self._search.text(self._searched))
+        found = self._search.text(self._searched)
         if not found.is_empty:
             self._rules.append(Rule(text, (self._terminal("TEXT", found),)))
         self._rules.append(Rule(text, ()))

@@ -214,10 +214,11 @@ def arguments(
     closing = ends[0] if is_value and ends else given.closing
     style = replace(style, parameters=replace(given, closing=closing, excluded=tuple(dict.fromkeys(excluded))))
     if is_value:
-        hoisted: dict[str, Any] = {word: schema[word] for word in ("$defs", "definitions", "$schema") if word in schema}
-        schema = {"type": "object", "properties": {MEMBER: schema}, "required": [MEMBER], **hoisted}
+        whole: dict[str, Any] = {word: schema[word] for word in ("$defs", "definitions", "$schema") if word in schema}
+        schema = whole | {"type": "object", "properties": {MEMBER: schema}, "required": [MEMBER]}
         style = replace(style, before=(), after=())
-    parameters = schema if isinstance(schema, dict) else {"type": "object"} if schema else {"not": {}}
+    anything: dict[str, Any] = {"type": "object"} if schema else {"not": {}}
+    parameters = schema if isinstance(schema, dict) else anything
     tool = Tool("", parameters, {}, "", False, repr(parameters))
     held = frozenset(name for name in names if any(name in text for text in _texts(style, parameters)))
     return ArgumentTexts(style, tool, is_value, options, held)
