@@ -143,7 +143,7 @@ def _tag_dispatch(source: EbnfText, given: MacroArguments) -> EbnfTree:
     for word, (_, use) in zip(triggers, pairs, strict=True):
         data = word.encode()
         if any(name in word for name in source.names):  # free text holds no tokens, and so cannot begin it
-            behind_text.append(sequence_of([text_tree(word, source.names), use]))
+            after_text.append(sequence_of([text_tree(word, source.names), use]))
         elif can_join(words, data):
             parts.append(sequence_of([AutomatonUse(free_text_dfa(search, words.index(data))), use]))
         else:
