@@ -14,7 +14,7 @@ from structgen.core.constraints.base import Constraint, instruction_of
 from structgen.core.constraints.json import json_schema
 from structgen.core.constraints.limits import CompileLimits, check_size
 from structgen.core.constraints.named_text import Names
-from structgen.core.constraints.structural_tags.reader import StructuralTags
+from structgen.core.constraints.structural_tags import StructuralTags
 from structgen.core.constraints.text import LarkConstraint, choice, gbnf
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.sources import load_text

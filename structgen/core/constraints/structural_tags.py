@@ -15,7 +15,7 @@ from structgen.core.constraints.combined import concat, union
 from structgen.core.constraints.composed import tag_dispatch
 from structgen.core.constraints.json import json_schema
 from structgen.core.constraints.named_text import Names
-from structgen.core.constraints.structural_tags.fields import (
+from structgen.core.constraints.structural_tag_fields import (
     FIELDS,
     check_fields,
     count,
@@ -25,8 +25,8 @@ from structgen.core.constraints.structural_tags.fields import (
     strings,
     wrong,
 )
-from structgen.core.constraints.structural_tags.free_text import MAX_CHARS, FreeText, TagsInText, Words
-from structgen.core.constraints.structural_tags.styles import STYLES, JsonWithout, arguments, style_in
+from structgen.core.constraints.structural_tag_styles import STYLES, JsonWithout, arguments, style_in
+from structgen.core.constraints.structural_tag_text import MAX_CHARS, FreeText, TagsInText, Words
 from structgen.core.constraints.text import LarkConstraint, choice, regex
 from structgen.core.grammars.named_tokens import split_names
 from structgen.core.vocabulary.special_tokens import SpecialToken

@@ -1,1 +1,0 @@
-"""Structural tags, as XGrammar, vLLM and SGLang have them: `reader` makes constraints of them."""
