@@ -33,36 +33,36 @@ FIELDS: dict[Any, tuple[str, ...]] = {
 """What is read of each type of format; others are refused."""
 
 
-def wrong(place: Place, message: str, code: str = "invalid_value") -> SpecificationError:
+def wrong(path: Place, message: str, code: str = "invalid_value") -> SpecificationError:
     """The error for what cannot be read."""
-    return SpecificationError(message, place, code)
+    return SpecificationError(message, path, code)
 
 
-def check_fields(given: Mapping[str, Any], known: Sequence[str], place: Place) -> None:
+def check_fields(given: Mapping[str, Any], allowed: Sequence[str], path: Place) -> None:
     """Refuse fields that are not known and say something."""
-    unknown = sorted(name for name in given.keys() - {"type", *known} if given[name] not in (None, [], False))
+    unknown = sorted(name for name in given.keys() - {"type", *allowed} if given[name] not in (None, [], False))
     if unknown:
         raise wrong(
-            (*place, unknown[0]),
-            f"The field {unknown[0]!r} of structural tags is not supported; there are {', '.join(sorted(known))}",
+            (*path, unknown[0]),
+            f"The field {unknown[0]!r} of structural tags is not supported; there are {', '.join(sorted(allowed))}",
             "unsupported_parameter",
         )
 
 
-def string(given: Any, name: str, place: Place) -> str:
+def string(given: Any, name: str, path: Place) -> str:
     """A field that is a string."""
-    found = given.get(name)
-    if not isinstance(found, str):
-        raise wrong((*place, name), f"{name} is a string")
-    return found
+    result = given.get(name)
+    if not isinstance(result, str):
+        raise wrong((*path, name), f"{name} is a string")
+    return result
 
 
-def count(given: Any, name: str, place: Place) -> int | None:
+def count(given: Any, name: str, path: Place) -> int | None:
     """A field that is a number from 0 on, or nothing."""
-    found = given.get(name)
-    if found is not None and (not isinstance(found, int) or isinstance(found, bool) or found < 0):
-        raise wrong((*place, name), f"{name} is a whole number from 0 on, or null")
-    return found
+    result = given.get(name)
+    if result is not None and (not isinstance(result, int) or isinstance(result, bool) or result < 0):
+        raise wrong((*path, name), f"{name} is a whole number from 0 on, or null")
+    return result
 
 
 def list_of(value: Any, kind: type | tuple[type, ...]) -> list[Any]:
@@ -70,18 +70,18 @@ def list_of(value: Any, kind: type | tuple[type, ...]) -> list[Any]:
     return value if isinstance(value, list) and all(isinstance(item, kind) for item in value) else []
 
 
-def strings(given: Any, name: str, place: Place) -> list[str]:
+def strings(given: Any, name: str, path: Place) -> list[str]:
     """A field that is a list of strings, none of them empty; nothing is the empty list."""
     value = given.get(name)
-    found: list[str] = list_of(value or [], str)
-    if (value and not found) or not all(found):
-        raise wrong((*place, name), f"{name} is a list of strings, none of them empty")
-    return found
+    result: list[str] = list_of(value or [], str)
+    if (value and not result) or not all(result):
+        raise wrong((*path, name), f"{name} is a list of strings, none of them empty")
+    return result
 
 
-def objects(given: Any, name: str, place: Place) -> list[Any]:
+def objects(given: Any, name: str, path: Place) -> list[Any]:
     """A field that is a list of objects, one at least."""
-    found = list_of(given.get(name), dict)
-    if not found:
-        raise wrong((*place, name), f"{name} is a list of objects, one at least")
-    return found
+    result = list_of(given.get(name), dict)
+    if not result:
+        raise wrong((*path, name), f"{name} is a list of objects, one at least")
+    return result

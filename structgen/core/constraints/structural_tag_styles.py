@@ -36,12 +36,12 @@ def _between(opening: Pattern, closing: str, *after: Piece) -> Parameters:
     return Parameters(pattern, pattern, closing.strip("\n"), True)
 
 
-def _told(begin: str, blank: str) -> Parameters:
+def _flagged(blank: str) -> Parameters:
     """DeepSeek's arguments, which say whether the value is a string."""
     closing = f"</｜DSML｜{blank}parameter>"
     string, other = (
-        (f'<｜DSML｜{blank}parameter name="', KEY, f'" string="{told}">', VALUE, closing, LINE)
-        for told in ("true", "false")
+        (f'<｜DSML｜{blank}parameter name="', KEY, f'" string="{flag}">', VALUE, closing, LINE)
+        for flag in ("true", "false")
     )
     return Parameters(string, other, closing, True)
 
@@ -74,8 +74,8 @@ class Style:
 STYLES = {
     "qwen_xml": Style(_between((NO_LINE, "<parameter=", KEY, ">"), "</parameter>")),
     "minimax_xml": Style(_between(('<parameter name="', KEY, '">'), "</parameter>", LINE)),
-    "deepseek_xml": Style(_told("<", "")),
-    "deepseek_v4_1_xml": Style(_told("<", " ")),
+    "deepseek_xml": Style(_flagged("")),
+    "deepseek_v4_1_xml": Style(_flagged(" ")),
     "glm_xml": Style(
         _between(("<arg_key>", KEY, "</arg_key>", NO_LINE, "<arg_value>"), "</arg_value>", NO_LINE), (NO_LINE,)
     ),
@@ -151,13 +151,13 @@ class ArgumentTexts(Combinable):
     def _marked(self, pattern: Pattern) -> Pattern:
         """A pattern with special tokens where it holds names of these."""
         names = self.names
-        found: list[Piece] = []
+        result: list[Piece] = []
         for piece in pattern:
             if isinstance(piece, str):
-                found += [Marker(part) if part in names else part for part in split_names(piece, names)]
+                result += [Marker(part) if part in names else part for part in split_names(piece, names)]
             else:
-                found.append(piece)
-        return tuple(found)
+                result.append(piece)
+        return tuple(result)
 
 
 @dataclass(frozen=True)
@@ -227,17 +227,17 @@ def arguments(
 def _texts(style: Style, schema: Any) -> list[str]:
     """The texts that may hold names of special tokens: of a style, and those that a schema lists."""
     given = style.parameters
-    found = [piece for piece in (*given.string, *given.other) if isinstance(piece, str)]
+    result = [piece for piece in (*given.string, *given.other) if isinstance(piece, str)]
     todo = [schema]
     while todo:
         part = todo.pop()
         if isinstance(part, str):
-            found.append(part)
+            result.append(part)
         elif isinstance(part, Mapping):
             todo += part.values()
         elif isinstance(part, list):
             todo += part
-    return found
+    return result
 
 
 def _is_of_values(schema: Any) -> bool:

@@ -17,7 +17,6 @@ from structgen.core.constraints.combined import Combinable
 from structgen.core.constraints.parts import compile_together
 from structgen.core.constraints.text import TextConstraint
 from structgen.core.engines.captures.capturing import with_captures
-from structgen.core.engines.cfg.compiled import compile_grammar
 from structgen.core.engines.composed.grammar import embed
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.limits import MAX_STATES
@@ -63,8 +62,8 @@ class Words:
     def spellings(self, word: str) -> list[tuple[Unit, ...]]:
         """A word with names as tokens or spelled, in every combination; the first has tokens alone."""
         names = dict(self.names)
-        ways = [(names[p], p) if p in names else (p,) for p in split_names(word, names)]
-        return list(product(*ways)) if len(ways) <= MOST_NAMES else [self.units(word), (word,)]
+        spellings = [(names[p], p) if p in names else (p,) for p in split_names(word, names)]
+        return list(product(*spellings)) if len(spellings) <= MOST_NAMES else [self.units(word), (word,)]
 
 
 class Search:
@@ -80,10 +79,14 @@ class Search:
         self.named: set[int] = set() if self._is_text else set(words.allowed)
         self._excluded = [data for word in words.excluded for data in self._spelled(words.spellings(word))]
 
-    def _spelled(self, ways: Iterable[tuple[Unit, ...]]) -> list[bytes]:
+    def _spelled(self, spellings: Iterable[tuple[Unit, ...]]) -> list[bytes]:
         """Those of some words that free text could hold."""
         allowed = self._words.allowed
-        return [self.bytes_of(way) for way in ways if all(isinstance(unit, str) or unit in allowed for unit in way)]
+        return [
+            self.bytes_of(units)
+            for units in spellings
+            if all(isinstance(unit, str) or unit in allowed for unit in units)
+        ]
 
     def add_trigger(self, word: str) -> None:
         """Exclude the ways of spelling a trigger that are none."""
@@ -91,17 +94,17 @@ class Search:
 
     def bytes_of(self, units: Iterable[Unit]) -> bytes:
         """A word as it stands in texts over the vocabulary."""
-        found = b""
+        result = b""
         for unit in units:
             if isinstance(unit, int) and not self._is_text:
                 self.named.add(unit)
-                found += stand_in(unit, self._vocabulary.size)
+                result += stand_in(unit, self._vocabulary.size)
             else:
-                found += (unit if isinstance(unit, str) else self._name(unit)).encode()
-        return found
+                result += (unit if isinstance(unit, str) else self._name(unit)).encode()
+        return result
 
     def _name(self, token_id: int) -> str:
-        return next(name for name, known in self._words.names if known == token_id)
+        return next(name for name, other in self._words.names if other == token_id)
 
     def is_searched(self, units: Iterable[Unit]) -> bool:
         """Whether free text could hold a word, so that it must be searched for it."""
@@ -109,10 +112,10 @@ class Search:
 
     def text(self, others: Sequence[bytes] = (), max_chars: int | None = None) -> Dfa:
         """Free text of one character at least, without other words either."""
-        found = free_text_dfa(self._search(others), texts=self._texts())
+        result = free_text_dfa(self._search(others), texts=self._texts())
         if max_chars is None:
-            return found
-        return intersect(found, full_match_dfa(f"[^]{{0,{max_chars}}}", max_states=MAX_STATES), MAX_STATES)
+            return result
+        return intersect(result, full_match_dfa(f"[^]{{0,{max_chars}}}", max_states=MAX_STATES), MAX_STATES)
 
     def text_up_to(self, words: Sequence[bytes], number: int) -> Dfa:
         """Free text, and after it one of some words, none of which it holds."""
@@ -140,10 +143,10 @@ class FreeText(TextConstraint):
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         search = Search(self.words, vocabulary)
-        found = search.text(max_chars=self.max_chars)
-        rules = (Rule(0, ()), *([] if found.is_empty else [Rule(0, (~0,))]))
-        grammar = ContextFreeGrammar((Terminal("TEXT", found),) if not found.is_empty else (), ("text",), rules, 0)
-        return compile_grammar(grammar, vocabulary.naming(search.named))
+        result = search.text(max_chars=self.max_chars)
+        rules = (Rule(0, ()), *([] if result.is_empty else [Rule(0, (~0,))]))
+        grammar = ContextFreeGrammar((Terminal("TEXT", result),) if not result.is_empty else (), ("text",), rules, 0)
+        return embed(grammar, {}, vocabulary.naming(search.named))
 
     def instruction(self) -> str:
         """Says what the text does not hold."""
@@ -179,9 +182,9 @@ class TagsInText(Combinable):
 
     def content_key(self) -> Hashable:
         """See `structgen.core.constraints.cache.content_key`."""
-        own = (self.words, self.triggers, tuple(number for number, _ in self.tags))
+        special = (self.words, self.triggers, tuple(number for number, _ in self.tags))
         options = (self.at_least_one, self.only_one, self.text_first)
-        return joined("tags in text", own, options, *(content_key(content) for _, content in self.tags))
+        return joined("tags in text", special, options, *(content_key(content) for _, content in self.tags))
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         rules = _Rules(self, Search(self.words, vocabulary))
@@ -189,7 +192,7 @@ class TagsInText(Combinable):
         parts = compile_together([content for _, content in self.tags], vocabulary, rules.named)
         naming = vocabulary.naming(rules.named.union(*(part.vocabulary.named for part in parts)))
         return with_captures(
-            embed(source, {~part: found for part, found in zip(rules.parts, parts, strict=True)}, naming)
+            embed(source, {~part: result for part, result in zip(rules.parts, parts, strict=True)}, naming)
         )
 
     def parse(self, text: str) -> str:
@@ -230,9 +233,9 @@ class _Rules:
         """The normal form."""
         start, after, text = range(3)
         given = self._given
-        found = self._search.text(self._searched)
-        if not found.is_empty:
-            self._rules.append(Rule(text, (self._terminal("TEXT", found),)))
+        result = self._search.text(self._searched)
+        if not result.is_empty:
+            self._rules.append(Rule(text, (self._terminal("TEXT", result),)))
         self._rules.append(Rule(text, ()))
         if not given.at_least_one:
             self._rules.append(Rule(start, (text,)))
@@ -265,8 +268,8 @@ class _Rules:
 
     def _terminal(self, name: str, dfa: Dfa) -> int:
         """The symbol of a terminal."""
-        for number, known in enumerate(self._terminals):
-            if known.name == name:
+        for number, other in enumerate(self._terminals):
+            if other.name == name:
                 return ~number
         self._terminals.append(Terminal(name, dfa))
         return ~(len(self._terminals) - 1)

@@ -63,59 +63,59 @@ class StructuralTags:
         self._names = Names(special_tokens)
         self._options = options
 
-    def read(self, value: Any, place: Place = ()) -> Constraint:
+    def read(self, value: Any, path: Place = ()) -> Constraint:
         """The constraint of a structural tag.
 
         Raises:
             SpecificationError: it is none, or has what is not supported; with its place.
         """
         if not isinstance(value, dict) or value.get("type", "structural_tag") != "structural_tag":
-            raise wrong(place, 'structural_tag is an object {"type": "structural_tag", "structures": [...]}')
+            raise wrong(path, 'structural_tag is an object {"type": "structural_tag", "structures": [...]}')
         if "format" in value and not value.get("structures"):
-            check_fields(value, ["format"], place)
-            return self._format(value["format"], (*place, "format"))
-        check_fields(value, ["structures", "triggers", "at_least_one"], place)
+            check_fields(value, ["format"], path)
+            return self._format(value["format"], (*path, "format"))
+        check_fields(value, ["structures", "triggers", "at_least_one"], path)
         structures, triggers = list_of(value.get("structures"), dict), list_of(value.get("triggers"), str)
         if not structures or not triggers or not all(triggers):
-            raise wrong(place, "structural_tag needs structures (objects) and triggers (strings), none empty")
+            raise wrong(path, "structural_tag needs structures (objects) and triggers (strings), none empty")
         tags = []
         for number, structure in enumerate(structures):
-            where = (*place, "structures", number)
+            where = (*path, "structures", number)
             if not {"begin", "end"} <= structure.keys() <= {"begin", "end", "schema"}:
                 raise wrong(where, "a structure has begin, schema and end, and nothing else")
             schema = structure.get("schema")
             content = {"type": "json_schema", "json_schema": True if schema is None else schema}
             tags.append({"begin": structure["begin"], "content": content, "end": structure["end"]})
         fields = {"triggers": triggers, "tags": tags, "at_least_one": value.get("at_least_one", False)}
-        return self._triggered({"type": "triggered_tags", **fields}, place, "structures")
+        return self._triggered({"type": "triggered_tags", **fields}, path, "structures")
 
-    def _format(self, given: Any, place: Place, around: Around = NOTHING) -> Constraint:
+    def _format(self, given: Any, path: Place, around: Around = NOTHING) -> Constraint:
         """A format."""
         kind = given.get("type") if isinstance(given, dict) else None
         if kind not in FIELDS:
-            known = ", ".join(sorted(FIELDS))
-            raise wrong(place, f"a format of structural tags has one of the types {known}; not {kind!r:.60}")
-        check_fields(given, FIELDS[kind], place)
-        found: Constraint = getattr(self, f"_{kind}")(given, place, around)
-        return found
+            kinds = ", ".join(sorted(FIELDS))
+            raise wrong(path, f"a format of structural tags has one of the types {kinds}; not {kind!r:.60}")
+        check_fields(given, FIELDS[kind], path)
+        result: Constraint = getattr(self, f"_{kind}")(given, path, around)
+        return result
 
     # --- texts ---
-    def _const_string(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._names.text(string(given, "value", place))
+    def _const_string(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._names.text(string(given, "value", path))
 
-    def _regex(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._names.regex(string(given, "pattern", place))
+    def _regex(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._names.regex(string(given, "pattern", path))
 
-    def _grammar(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._names.grammar(string(given, "grammar", place))
+    def _grammar(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._names.grammar(string(given, "grammar", path))
 
-    def _any_text(self, given: Any, place: Place, around: Around) -> Constraint:
-        most = count(given, "max_chars", place)
+    def _any_text(self, given: Any, path: Place, around: Around) -> Constraint:
+        most = count(given, "max_chars", path)
         if most is not None and most > MAX_CHARS:
-            raise wrong((*place, "max_chars"), f"max_chars is at most {MAX_CHARS:,}", "unsupported_value")
-        words = self._words(strings(given, "excludes", place))
-        own = {name: i for name, i in self._names.ids.items() if i in around.tokens}
-        excluded = tuple(dict.fromkeys([*words.excluded, *around.ends, *own]))
+            raise wrong((*path, "max_chars"), f"max_chars is at most {MAX_CHARS:,}", "unsupported_value")
+        words = self._words(strings(given, "excludes", path))
+        special = {name: i for name, i in self._names.ids.items() if i in around.tokens}
+        excluded = tuple(dict.fromkeys([*words.excluded, *around.ends, *special]))
         if not excluded and most is None:
             return regex("(?s:.*)")
         # Where characters are counted, tokens have none.
@@ -131,151 +131,149 @@ class StructuralTags:
         return Words(tuple((name, ids[name]) for name in held), tuple(excluded), allowed)
 
     # --- tokens ---
-    def _token(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._mark(given, place)
+    def _token(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._mark(given, path)
 
-    def _exclude_token(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._but(given, place, around, "")
+    def _exclude_token(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._but(given, path, around, "")
 
-    def _any_tokens(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._but(given, place, around, "*")
+    def _any_tokens(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._but(given, path, around, "*")
 
-    def _but(self, given: Any, place: Place, around: Around, times: str) -> Constraint:
+    def _but(self, given: Any, path: Place, around: Around, times: str) -> Constraint:
         """One of all tokens but some, or so many of them. Of text it is a character, in whatever tokens it comes."""
-        ids = [*self._token_ids(given, "exclude_tokens", place), *around.tokens]
+        ids = [*self._token_ids(given, "exclude_tokens", path), *around.tokens]
         return LarkConstraint(f"start: {_all_but(ids)}{times}\n", dialect="llguidance")
 
-    def _token_ids(self, given: Any, name: str, place: Place) -> list[int]:
-        return [
-            self._token_id(token, (*place, name, n)) for n, token in enumerate(list_of(given.get(name), (str, int)))
-        ]
+    def _token_ids(self, given: Any, name: str, path: Place) -> list[int]:
+        return [self._token_id(token, (*path, name, n)) for n, token in enumerate(list_of(given.get(name), (str, int)))]
 
-    def _token_id(self, token: Any, place: Place) -> int:
+    def _token_id(self, token: Any, path: Place) -> int:
         number = self._names.ids.get(token) if isinstance(token, str) else token
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-            raise wrong(place, f"there is no special token {token!r:.60}")
+            raise wrong(path, f"there is no special token {token!r:.60}")
         return number
 
-    def _mark(self, given: Any, place: Place) -> Constraint:
+    def _mark(self, given: Any, path: Place) -> Constraint:
         """A string, or a token by name or id."""
         if isinstance(given, dict) and given.get("type", "token") == "token":
             token = given.get("token")
-            number = self._token_id(token, place)
-            found = self._names.token(token if isinstance(token, str) else number)
-            assert found is not None
-            return found
+            number = self._token_id(token, path)
+            result = self._names.token(token if isinstance(token, str) else number)
+            assert result is not None
+            return result
         if not isinstance(given, str):
-            raise wrong(place, "what begins or ends a tag is a string or a token")
+            raise wrong(path, "what begins or ends a tag is a string or a token")
         return self._names.text(given)
 
     # --- schemas ---
-    def _json_schema(self, given: Any, place: Place, around: Around) -> Constraint:
+    def _json_schema(self, given: Any, path: Place, around: Around) -> Constraint:
         style, schema = given.get("style", "json"), given.get("json_schema")
         if not isinstance(schema, dict | bool):
-            raise wrong((*place, "json_schema"), "a schema is an object or a boolean")
-        options = self._spelling(given, place)
-        excluded = strings(given, "excludes", place)
+            raise wrong((*path, "json_schema"), "a schema is an object or a boolean")
+        options = self._spelling(given, path)
+        excluded = strings(given, "excludes", path)
         if style == "json":
-            return self._json(schema, options, excluded, place)
+            return self._json(schema, options, excluded, path)
         if style not in STYLES:
-            known = ", ".join(map(repr, ["json", *STYLES]))
+            kinds = ", ".join(map(repr, ["json", *STYLES]))
             raise wrong(
-                (*place, "style"), f"the style {style!r:.60} is not supported; there are {known}", "unsupported_value"
+                (*path, "style"), f"the style {style!r:.60} is not supported; there are {kinds}", "unsupported_value"
             )
-        found = style_in(style, around.begin, around.ends)
-        own = [name for name, token_id in self._names.ids.items() if token_id in around.tokens]
+        result = style_in(style, around.begin, around.ends)
+        special = [name for name, token_id in self._names.ids.items() if token_id in around.tokens]
         names = frozenset(self._names.ids)
-        return arguments(found, schema, options, names, [*around.ends, *own], excluded)
+        return arguments(result, schema, options, names, [*around.ends, *special], excluded)
 
-    def _json(self, schema: Any, options: JsonOptions, excluded: list[str], place: Place) -> Constraint:
+    def _json(self, schema: Any, options: JsonOptions, excluded: list[str], path: Place) -> Constraint:
         item = json_schema(schema, options)
         if not excluded:
             return item
         escaped = next((text for text in excluded if any(c in '"\\' or c < " " for c in text)), None)
         if escaped is not None:
             what = f"JSON escapes characters of {escaped!r:.60}, which is not supported here"
-            raise wrong((*place, "excludes"), what, "unsupported_value")
+            raise wrong((*path, "excludes"), what, "unsupported_value")
         return JsonWithout(item, tuple(dict.fromkeys(excluded)))
 
-    def _qwen_xml_parameter(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._json_schema({**given, "style": "qwen_xml"}, place, around)
+    def _qwen_xml_parameter(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._json_schema({**given, "style": "qwen_xml"}, path, around)
 
-    def _spelling(self, given: Any, place: Place) -> JsonOptions:
+    def _spelling(self, given: Any, path: Place) -> JsonOptions:
         """How JSON may be spelled in a format."""
         options = self._options
-        most = count(given, "max_whitespace_cnt", place)
+        most = count(given, "max_whitespace_cnt", path)
         if most is not None:
             options = replace(options, whitespace="any" if most else "compact", max_whitespace_run=most or None)
         return replace(options, key_order="any") if given.get("any_order") is True else options
 
     # --- combinations ---
-    def _sequence(self, given: Any, place: Place, around: Around) -> Constraint:
-        elements = objects(given, "elements", place)
+    def _sequence(self, given: Any, path: Place, around: Around) -> Constraint:
+        elements = objects(given, "elements", path)
         following = [*(_first_text(element) for element in elements[1:]), None]
         parts = []
         for number, (element, ends) in enumerate(zip(elements, following, strict=True)):
-            own = around if ends is None else Around(ends=ends)
-            parts.append(self._format(element, (*place, "elements", number), own))
+            special = around if ends is None else Around(ends=ends)
+            parts.append(self._format(element, (*path, "elements", number), special))
         return concat(*parts) if len(parts) > 1 else parts[0]
 
-    def _or(self, given: Any, place: Place, around: Around) -> Constraint:
+    def _or(self, given: Any, path: Place, around: Around) -> Constraint:
         parts = [
-            self._format(each, (*place, "elements", n), around)
-            for n, each in enumerate(objects(given, "elements", place))
+            self._format(each, (*path, "elements", n), around)
+            for n, each in enumerate(objects(given, "elements", path))
         ]
         return union(*parts) if len(parts) > 1 else parts[0]
 
-    def _optional(self, given: Any, place: Place, around: Around) -> Constraint:
-        return union(self._format(given.get("content"), (*place, "content"), around), choice([""]))
+    def _optional(self, given: Any, path: Place, around: Around) -> Constraint:
+        return union(self._format(given.get("content"), (*path, "content"), around), choice([""]))
 
-    def _star(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._repeated(given, place, "*")
+    def _star(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._repeated(given, path, "*")
 
-    def _plus(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._repeated(given, place, "+")
+    def _plus(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._repeated(given, path, "+")
 
-    def _repeat(self, given: Any, place: Place, around: Around) -> Constraint:
+    def _repeat(self, given: Any, path: Place, around: Around) -> Constraint:
         least, most = given.get("min"), given.get("max")
         if not isinstance(least, int) or not isinstance(most, int) or least < 0 or most < -1:
-            raise wrong(place, "repeat has counts min and max (-1: no limit)")
-        return self._repeated(given, place, f"{{{least},{'' if most < 0 else most}}}")
+            raise wrong(path, "repeat has counts min and max (-1: no limit)")
+        return self._repeated(given, path, f"{{{least},{'' if most < 0 else most}}}")
 
-    def _repeated(self, given: Any, place: Place, times: str) -> Constraint:
-        content = self._format(given.get("content"), (*place, "content"))
+    def _repeated(self, given: Any, path: Place, times: str) -> Constraint:
+        content = self._format(given.get("content"), (*path, "content"))
         return LarkConstraint(f"start: @content{times}\n", dialect="llguidance", grammars=(("content", content),))
 
     # --- tags ---
-    def _tag(self, given: Any, place: Place, around: Around) -> Constraint:
+    def _tag(self, given: Any, path: Place, around: Around) -> Constraint:
         begin = given.get("begin")
-        return concat(self._mark(begin, (*place, "begin")), *self._after_begin(given, place))
+        return concat(self._mark(begin, (*path, "begin")), *self._after_begin(given, path))
 
-    def _after_begin(self, given: Any, place: Place) -> list[Constraint]:
+    def _after_begin(self, given: Any, path: Place) -> list[Constraint]:
         """What follows the beginning of a tag."""
         ends = given.get("end")
         ends = ends if isinstance(ends, list) else [ends]
         if not ends:
-            raise wrong((*place, "end"), "a tag has at least one end")
+            raise wrong((*path, "end"), "a tag has at least one end")
         texts = tuple(end for end in ends if isinstance(end, str) and end)
-        tokens = tuple(self._token_id(end["token"], (*place, "end")) for end in ends if _is_token(end))
+        tokens = tuple(self._token_id(end["token"], (*path, "end")) for end in ends if _is_token(end))
         begin = given.get("begin")
         around = Around(begin if isinstance(begin, str) else "", texts, tokens)
-        content = self._format(given.get("content"), (*place, "content"), around)
+        content = self._format(given.get("content"), (*path, "content"), around)
         if _takes_line(given.get("content"), around):
             ends = [end.removeprefix("\n") if isinstance(end, str) else end for end in ends]
-        marks = [self._mark(end, (*place, "end")) for end in ends]
+        marks = [self._mark(end, (*path, "end")) for end in ends]
         return [content, union(*marks) if len(marks) > 1 else marks[0]]
 
-    def _triggered_tags(self, given: Any, place: Place, around: Around) -> Constraint:
-        return self._triggered(given, place, "tags")
+    def _triggered_tags(self, given: Any, path: Place, around: Around) -> Constraint:
+        return self._triggered(given, path, "tags")
 
-    def _triggered(self, given: Any, place: Place, name: str) -> Constraint:
+    def _triggered(self, given: Any, path: Place, name: str) -> Constraint:
         triggers = [trigger for trigger in list_of(given.get("triggers"), str) if trigger]
-        tags = objects(given, "tags", place)
+        tags = objects(given, "tags", path)
         at_least, once = given.get("at_least_one") is True, given.get("stop_after_first") is True
-        excluded = strings(given, "excludes", place)
+        excluded = strings(given, "excludes", path)
         begun = []
         for number, tag in enumerate(tags):
-            where = (*place, name, number)
+            where = (*path, name, number)
             begin = string(tag, "begin", where)
             trigger = next((trigger for trigger in triggers if begin.startswith(trigger)), None)
             if trigger is None:
@@ -325,49 +323,49 @@ class StructuralTags:
         )
         return TagsInText(replace(words, names=tuple(held.items())), triggers, tags, at_least, once, text_first)
 
-    def _dispatch(self, given: Any, place: Place, around: Around) -> Constraint:
+    def _dispatch(self, given: Any, path: Place, around: Around) -> Constraint:
         """Texts that are followed by formats, in free text."""
         begun = []
-        for n, rule in enumerate(self._rules(given, place)):
+        for n, rule in enumerate(self._rules(given, path)):
             if not isinstance(rule[0], str) or not rule[0]:
-                raise wrong((*place, "rules", n, 0), "what begins a rule is a string, not empty")
-            begun.append((rule[0], rule[0], [self._format(rule[1], (*place, "rules", n, 1))]))
-        words = self._words(strings(given, "excludes", place))
+                raise wrong((*path, "rules", n, 0), "what begins a rule is a string, not empty")
+            begun.append((rule[0], rule[0], [self._format(rule[1], (*path, "rules", n, 1))]))
+        words = self._words(strings(given, "excludes", path))
         return self._among_tokens(begun, words, False, given.get("loop") is False, False)
 
-    def _token_dispatch(self, given: Any, place: Place, around: Around) -> Constraint:
+    def _token_dispatch(self, given: Any, path: Place, around: Around) -> Constraint:
         """Tokens that are followed by formats, among any others."""
         tags: list[tuple[int, Constraint]] = []
-        for n, rule in enumerate(self._rules(given, place)):
-            where = (*place, "rules", n)
+        for n, rule in enumerate(self._rules(given, path)):
+            where = (*path, "rules", n)
             token = self._token_id(rule[0], (*where, 0))
             tags.append((token, concat(self._mark({"token": token}, where), self._format(rule[1], (*where, 1)))))
-        return self._among_any(tags, given, place, False, given.get("loop") is False)
+        return self._among_any(tags, given, path, False, given.get("loop") is False)
 
-    def _rules(self, given: Any, place: Place) -> list[Any]:
+    def _rules(self, given: Any, path: Place) -> list[Any]:
         rules = [rule for rule in list_of(given.get("rules"), (list, tuple)) if len(rule) == 2]
         if not rules or len(rules) != len(given["rules"]):
-            raise wrong((*place, "rules"), "rules are pairs of what begins a format and the format, one at least")
+            raise wrong((*path, "rules"), "rules are pairs of what begins a format and the format, one at least")
         return rules
 
-    def _token_triggered_tags(self, given: Any, place: Place, around: Around) -> Constraint:
-        triggers = set(self._token_ids(given, "trigger_tokens", place))
+    def _token_triggered_tags(self, given: Any, path: Place, around: Around) -> Constraint:
+        triggers = set(self._token_ids(given, "trigger_tokens", path))
         tags: list[tuple[int, Constraint]] = []
-        for number, tag in enumerate(objects(given, "tags", place)):
-            where = (*place, "tags", number)
+        for number, tag in enumerate(objects(given, "tags", path)):
+            where = (*path, "tags", number)
             begin = tag.get("begin")
             token = self._token_id(begin.get("token"), where) if isinstance(begin, dict) else -1
             if token not in triggers:
                 raise wrong(where, f"no trigger begins {begin!r:.100}")
             tags.append((token, self._tag(tag, where, NOTHING)))
         at_least, once = given.get("at_least_one") is True, given.get("stop_after_first") is True
-        return self._among_any(tags, given, place, at_least, once)
+        return self._among_any(tags, given, path, at_least, once)
 
     def _among_any(
-        self, tags: list[tuple[int, Constraint]], given: Any, place: Place, at_least: bool, once: bool
+        self, tags: list[tuple[int, Constraint]], given: Any, path: Place, at_least: bool, once: bool
     ) -> Constraint:
         """Parts that tokens begin, among any others but those that are excluded."""
-        excluded = self._token_ids(given, "exclude_tokens", place)
+        excluded = self._token_ids(given, "exclude_tokens", path)
         other = _all_but([*(token for token, _ in tags), *excluded])
         first = "tag" if at_least else f"{other}* tag?" if once else ""
         whole = first if once else f"{first} {other}* (tag {other}*)*"
@@ -375,9 +373,9 @@ class StructuralTags:
         grammars = tuple((f"part{number}", part) for number, (_, part) in enumerate(tags))
         return LarkConstraint(f"start: {whole}\ntag: {parts}\n", dialect="llguidance", grammars=grammars)
 
-    def _tags_with_separator(self, given: Any, place: Place, around: Around) -> Constraint:
-        tags = [self._tag(tag, (*place, "tags", n), NOTHING) for n, tag in enumerate(objects(given, "tags", place))]
-        separator = self._names.text(string({"separator": "", **given}, "separator", place))
+    def _tags_with_separator(self, given: Any, path: Place, around: Around) -> Constraint:
+        tags = [self._tag(tag, (*path, "tags", n), NOTHING) for n, tag in enumerate(objects(given, "tags", path))]
+        separator = self._names.text(string({"separator": "", **given}, "separator", path))
         names: dict[str, Constraint] = {"tag": union(*tags) if len(tags) > 1 else tags[0], "separator": separator}
         more = "" if given.get("stop_after_first") is True else " (@separator @tag)*"
         whole = f"@tag{more}" if given.get("at_least_one") is True else f"(@tag{more})?"

@@ -81,14 +81,15 @@ def regex_by_token(pattern: str, names: Collection[str]) -> ContextFreeGrammar |
     Raises:
         PatternError: it is no expression, or has lookarounds or anchors inside beside tokens.
     """
-    found = by_token(parse(_without_anchors(pattern)), names)
-    if not _has_token(found):
+    result = by_token(parse(_without_anchors(pattern)), names)
+    if not _has_token(result):
         return None
-    if _looks(found):
+    if _looks(result):
         raise UnsupportedPatternError(
-            "lookarounds, \\b and anchors within an expression cannot stand beside special tokens", pattern=pattern
+            "lookarounds, \\b and anchors within an expression cannot stand in an expression with special tokens",
+            pattern=pattern,
         )
-    return EbnfWriter(pattern, {"root": EbnfRule(found, Place())}).write("root")
+    return EbnfWriter(pattern, {"root": EbnfRule(result, Place())}).write("root")
 
 
 def _sequence(tree: Concat, names: Collection[str], place: Place) -> EbnfTree:
@@ -97,13 +98,13 @@ def _sequence(tree: Concat, names: Collection[str], place: Place) -> EbnfTree:
     plain: list[EbnfTree] = []
     changed = False
     for piece in _with_beginnings(list(_runs(_flat(tree))), names):
-        found = [text_tree(piece, names)] if isinstance(piece, str) else [by_token(piece, names, place)]
-        is_plain = not _has_token(found[0])
+        result = [text_tree(piece, names)] if isinstance(piece, str) else [by_token(piece, names, place)]
+        is_plain = not _has_token(result[0])
         changed |= not is_plain
         if is_plain:
-            plain += found
+            plain += result
         else:
-            kept += [*_grouped(plain), *found]
+            kept += [*_grouped(plain), *result]
             plain = []
     return sequence_of([*kept, *_grouped(plain)]) if changed else tree
 
@@ -130,7 +131,7 @@ def _with_beginnings(pieces: list[str | EbnfTree], names: Collection[str]) -> It
 
 def _beginning(text: str, names: Collection[str]) -> str:
     """The longest end of a text that begins a name."""
-    ends = (text[at:] for at in range(len(text)))
+    ends = (text[begin:] for begin in range(len(text)))
     return next((end for end in ends if any(name.startswith(end) for name in names)), "")
 
 
@@ -162,8 +163,8 @@ def _runs(parts: Iterable[EbnfTree]) -> Iterator[str | EbnfTree]:
         yield text
 
 
-def _differ(found: list[EbnfTree], given: tuple[EbnfTree, ...]) -> bool:
-    return any(new is not old for new, old in zip(found, given, strict=True))
+def _differ(result: list[EbnfTree], given: tuple[EbnfTree, ...]) -> bool:
+    return any(new is not old for new, old in zip(result, given, strict=True))
 
 
 def _without_anchors(pattern: str) -> str:
@@ -203,26 +204,26 @@ def lark_by_token(source: str, names: Mapping[str, int]) -> str:
     if not any(name in source for name in names):
         return source
     pieces, done = [], 0
-    for found in _LARK.finditer(source):
-        if found.group() == "%json":  # strings from here on may be JSON's: the schema is no part of the grammar
+    for result in _LARK.finditer(source):
+        if result.group() == "%json":  # strings from here on may be JSON's: the schema is no part of the grammar
             break
-        text = None if found["text"] is None or found["flag"] else _unquoted(found["text"])
+        text = None if result["text"] is None or result["flag"] else _unquoted(result["text"])
         if text is None or not any(name in text for name in names):
             continue
         parts = [
             _lark_token(p, names) if p in names else json.dumps(p, ensure_ascii=False) for p in split_names(text, names)
         ]
-        pieces += [source[done : found.start()], f"({' '.join(parts)})" if len(parts) > 1 else parts[0]]
-        done = found.end()
+        pieces += [source[done : result.start()], f"({' '.join(parts)})" if len(parts) > 1 else parts[0]]
+        done = result.end()
     return "".join([*pieces, source[done:]])
 
 
 def _unquoted(text: str) -> str | None:
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except ValueError:  # escapes that JSON does not have
         return None
-    return str(found)
+    return str(result)
 
 
 def _lark_token(name: str, names: Mapping[str, int]) -> str:

@@ -169,17 +169,17 @@ class ArgumentRules:
             SchemaError: as `symbols`.
         """
         cases = members_of(self._tool, self._options).cases
-        ways = [
+        options = [
             found
             for case in cases
             for values, _ in case.members.get(name, ())
             if (found := self.argument(name, values))
         ]
-        if not ways:
+        if not options:
             raise impossible(self._tool, "none can be written in this format", self._tool.pointer)
         symbol = self._builder.nonterminal("value")
-        for way in ways:
-            self._builder.rule(symbol, *way)
+        for option in options:
+            self._builder.rule(symbol, *option)
         return (symbol,)
 
     # --- one argument ---
