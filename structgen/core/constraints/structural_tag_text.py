@@ -41,7 +41,7 @@ Unit = str | int
 
 
 @dataclass(frozen=True)
-class Words:
+class ExcludedWords:
     """What free text does not hold, and which special tokens it may hold.
 
     Attributes:
@@ -73,7 +73,7 @@ class Search:
         named: special tokens that stand for themselves in it.
     """
 
-    def __init__(self, words: Words, vocabulary: Vocabulary) -> None:
+    def __init__(self, words: ExcludedWords, vocabulary: Vocabulary) -> None:
         self._words, self._vocabulary = words, vocabulary
         self._is_text = isinstance(vocabulary, TextVocabulary)
         self.named: set[int] = set() if self._is_text else set(words.allowed)
@@ -138,7 +138,7 @@ class FreeText(TextConstraint):
         max_chars: characters that it may have; None: any number.
     """
 
-    words: Words
+    words: ExcludedWords
     max_chars: int | None = None
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
@@ -165,7 +165,7 @@ class TagsInText(Combinable):
         text_first: whether text may stand before the first tag, where there must be one.
     """
 
-    words: Words
+    words: ExcludedWords
     triggers: tuple[str, ...]
     tags: tuple[tuple[int, Constraint], ...]
     at_least_one: bool

@@ -26,7 +26,7 @@ from structgen.core.constraints.structural_tag_fields import (
     wrong,
 )
 from structgen.core.constraints.structural_tag_styles import STYLES, JsonWithout, arguments, style_in
-from structgen.core.constraints.structural_tag_text import MAX_CHARS, FreeText, TagsInText, Words
+from structgen.core.constraints.structural_tag_text import MAX_CHARS, ExcludedWords, FreeText, TagsInText
 from structgen.core.constraints.text import LarkConstraint, choice, regex
 from structgen.core.grammars.named_tokens import split_names
 from structgen.core.vocabulary.special_tokens import SpecialToken
@@ -122,13 +122,13 @@ class StructuralTags:
         allowed = words.allowed.difference(around.tokens) if most is None else frozenset[int]()
         return FreeText(replace(words, excluded=excluded, allowed=allowed), most)
 
-    def _words(self, excluded: list[str]) -> Words:
+    def _words(self, excluded: list[str]) -> ExcludedWords:
         """What free text does not hold. It holds special tokens that are excluded only as parts of longer texts."""
         ids = self._names.ids
         parts = {piece for text in excluded for piece in split_names(text, ids) if piece != text}
         allowed = frozenset(ids[part] for part in parts - set(excluded) if part in ids)
         held = [name for name in ids if any(name in text for text in excluded)]
-        return Words(tuple((name, ids[name]) for name in held), tuple(excluded), allowed)
+        return ExcludedWords(tuple((name, ids[name]) for name in held), tuple(excluded), allowed)
 
     # --- tokens ---
     def _token(self, given: Any, path: Place, around: Around) -> Constraint:
@@ -312,7 +312,12 @@ class StructuralTags:
         return mark, concat(self._names.text(begin[len(str(mark)) :]), *after)
 
     def _among_tokens(
-        self, begun: list[tuple[str, str, list[Constraint]]], words: Words, at_least: bool, once: bool, text_first: bool
+        self,
+        begun: list[tuple[str, str, list[Constraint]]],
+        words: ExcludedWords,
+        at_least: bool,
+        once: bool,
+        text_first: bool,
     ) -> Constraint:
         """Tags in text that holds special tokens, or that begin with text and a token."""
         triggers = tuple(dict.fromkeys(trigger for trigger, _, _ in begun))
