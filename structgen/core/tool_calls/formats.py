@@ -12,6 +12,7 @@ from structgen.core.tool_calls.nested_formats import (
 )
 from structgen.core.tool_calls.patterns import (
     ARGUMENTS,
+    CHANNELS,
     JSON_NAME,
     KEY,
     NAME,
@@ -402,9 +403,10 @@ _TABLE: list[ToolFormat] = [
         "gpt-oss",
         tuple(
             (*header, *constrained, Marker("<|message|>"), ARGUMENTS)
+            for channel in CHANNELS
             for header in (
-                (Marker("<|channel|>"), "commentary to=functions.", NAME),
-                (" to=functions.", NAME, Marker("<|channel|>"), "commentary"),
+                (Marker("<|channel|>"), f"{channel} to=functions.", NAME),
+                (" to=functions.", NAME, Marker("<|channel|>"), channel),
             )
             for constrained in ((SPACE, Marker("<|constrain|>"), "json"), (Gap("(?: json)?", ""),))
         ),

@@ -250,6 +250,15 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         [ToolCall("get_current_weather", {"location": "Tokyo"})],
     ),
     (
+        "harmony",
+        "the channels and ends that vLLM's tag of gpt-oss takes",
+        [WEATHER],
+        '<|channel|>analysis to=functions.get_current_weather <|constrain|>json<|message|>{"location": "Rome"}<|end|>'
+        "<|start|>assistant to=functions.get_current_weather<|channel|>final json<|message|>"
+        '{"location": "Oslo"}<|call|>',
+        [ToolCall("get_current_weather", {"location": "Rome"}), ToolCall("get_current_weather", {"location": "Oslo"})],
+    ),
+    (
         "hunyuan_a13b",
         "prompt of Hunyuan-A13B's chat template",
         [function("func_name1", argument1=TEXT, argument2=TEXT)],
