@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from structgen.core.tool_calls.nested_formats import (
+    COFL,
     IDENTIFIER,
     MINIMAX_M3,
     NAMESPACE,
@@ -397,6 +398,18 @@ _TABLE: list[ToolFormat] = [
         begin=(NAMESPACE + "<tool_call>", LINE),
         end=(LINE, NAMESPACE + "</tool_call>"),
         separator=(LINE,),
+    ),
+    ToolFormat(
+        "command_a_plus",
+        "Command A+",
+        (
+            (
+                *(NO_LINE, '<cofl:tool_call id="', CallId("[0-9]{1,6}"), '" name="', NAME, '">'),
+                *(NO_LINE, COFL, "</cofl:tool_call>"),
+            ),
+        ),
+        begin=("<cofl:tool_calls>",),
+        end=(NO_LINE, "</cofl:tool_calls>"),
     ),
     ToolFormat(
         "harmony",

@@ -298,6 +298,15 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         [ToolCall("get_weather", {"city": "Beijing", "days": 3})],
     ),
     (
+        "command_a_plus",
+        "XGrammar's tag of Cohere's models",
+        [function("search", query=TEXT, limit={"type": "integer"}, tags={"type": "array", "items": TEXT})],
+        '<cofl:tool_calls><cofl:tool_call id="0" name="search"><cofl:value name="query" type="raw">a < b</cofl:value>'
+        '<cofl:value name="limit" type="json">3</cofl:value><cofl:value name="tags" type="list">'
+        '<cofl:value type="raw">x</cofl:value></cofl:value></cofl:tool_call></cofl:tool_calls>',
+        [ToolCall("search", {"query": "a < b", "limit": 3, "tags": ["x"]}, "0")],
+    ),
+    (
         "pythonic",
         "Llama 3.2 model card, zero-shot function calling",
         [function("get_weather", city=TEXT, metric=TEXT), function("get_user_info", user_id={"type": "integer"})],
