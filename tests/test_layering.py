@@ -58,6 +58,7 @@ STAGES: list[set[str]] = [
     {"core.engines.composed"},
     {"core.compilers", "core.python_types", "core.tool_calls"},
     {"core.constraints"},
+    {"core.answers"},
     {"generation.filters"},
     {
         "generation.sampling",

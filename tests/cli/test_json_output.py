@@ -47,6 +47,7 @@ MODEL_RUN = ["--model", "tiny_bench:load", "--limit", "1", "--max-new-tokens", "
 BENCH = ["bench", "jsonschemabench", "--data", "data", *MODEL_RUN, "--engines", "none", "--shots", "0"]
 GOOD: dict[str, list[str]] = {
     "generate": ["generate", "p", "--schema", SCHEMA],
+    "compare": ["compare", SCHEMA, SCHEMA],
     "check": ["check", '{"properties": {"a": {"type": "integer"}}}'],
     "validate": ["validate", SCHEMA, "-"],
     "batch": ["batch", "rows.jsonl", "--schema", SCHEMA, "-o", "out.jsonl"],
@@ -62,6 +63,7 @@ GOOD: dict[str, list[str]] = {
 }
 BAD: dict[str, list[str]] = {
     "generate": ["generate", "p", "--schema", '{"type": "strin"}'],
+    "compare": ["compare", "no.json", "no.json"],
     "check": ["check", "no.json"],
     "validate": ["validate", SCHEMA],
     "batch": ["batch", "no.jsonl"],
