@@ -25,6 +25,10 @@ import jsonschema
 from jsonschema.validators import validator_for
 
 import structgen
+from structgen.core.answers.deciding import UNDECIDED, answering
+from structgen.core.answers.drawing import Drawing
+from structgen.core.answers.examples import NearMisses
+from structgen.core.answers.picks import RandomPicks
 from structgen.core.json_schema.exact_validator import exact_validator
 
 MONOTONE = (
@@ -204,7 +208,79 @@ def compare(data: Path, count: int, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-PARTS = {"compare": compare}
+def examples(data: Path, count: int, seed: int) -> dict[str, Any]:
+    """Documents a second, 100 of each schema, compiling included; those that python-jsonschema refuses."""
+    tally: Counter[str] = Counter()
+    rates: list[float] = []
+    refused: list[str] = []
+    for name, schema in schemas(data, seed):
+        if tally["schemas"] == count:
+            break
+        tally["schemas"] += 1
+        try:
+            began = process_time()
+            drawn = list(structgen.examples(schema, 100, seed=seed))
+            rates.append(len(drawn) / max(process_time() - began, 1e-9))
+        except structgen.StructgenError as error:
+            tally[f"not served: {type(error).__name__}"] += 1
+            continue
+        tally["documents"] += len(drawn)
+        for one in drawn[:10]:
+            tally["judged"] += 1
+            if not is_valid(schema, json.loads(one.text)):
+                refused.append(f"{name}: {one.text:.200}")
+    rates.sort()
+    return {**tally, "a second, p10": quantile(rates, 0.1), "p50": quantile(rates, 0.5), "refused": refused}
+
+
+def near_misses(data: Path, count: int, seed: int) -> dict[str, Any]:
+    """Occurrences with documents that they alone refuse, those shown to have none, and those left open."""
+    tally: Counter[str] = Counter()
+    times: list[float] = []
+    wrong: list[str] = []
+    for name, schema in schemas(data, seed):
+        if tally["schemas"] == count:
+            break
+        tally["schemas"] += 1
+        try:
+            misses = NearMisses(schema, answering(None))
+        except structgen.StructgenError:
+            continue
+        for occurrence in misses.occurrences[:60]:
+            began = process_time()
+            try:
+                questions, _, node = misses.of(occurrence)
+                text = None if node is None else Drawing(node, questions.options, RandomPicks(seed), 200).document()
+            except (*UNDECIDED, structgen.StructgenError) as error:
+                tally[f"open: {type(error).__name__}"] += 1
+                continue
+            times.append(1e3 * (process_time() - began))
+            tally["none" if text is None else "some"] += 1
+            if text is not None and not occurrence.under and is_valid(schema, json.loads(text)):
+                wrong.append(f"{name} {occurrence.pointer}: {text:.200}")
+    return {**tally, "p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "taken by the judge": wrong}
+
+
+def lint(data: Path, count: int, seed: int) -> dict[str, Any]:
+    """Findings by rule, and milliseconds of a schema."""
+    tally: Counter[str] = Counter()
+    times: list[float] = []
+    for _, schema in schemas(data, seed):
+        if len(times) == count:
+            break
+        began = process_time()
+        try:
+            findings = structgen.lint(schema)
+        except structgen.SchemaError as error:
+            tally[f"refused: {type(error).__name__}"] += 1
+            continue
+        times.append(1e3 * (process_time() - began))
+        tally.update({one.rule for one in findings})
+    milliseconds = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "max": max(times)}
+    return {"schemas": len(times), "schemas by rule": dict(tally), **milliseconds}
+
+
+PARTS = {"compare": compare, "examples": examples, "near-misses": near_misses, "lint": lint}
 
 
 def main() -> None:

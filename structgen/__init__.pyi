@@ -3,6 +3,10 @@
 from structgen.core.answers.compare import SchemaComparison as SchemaComparison
 from structgen.core.answers.compare import compare as compare
 from structgen.core.answers.compare import is_subset as is_subset
+from structgen.core.answers.examples import Example as Example
+from structgen.core.answers.examples import examples as examples
+from structgen.core.answers.lint.findings import Finding as Finding
+from structgen.core.answers.lint.run import lint as lint
 from structgen.core.compilers import compile_choice as compile_choice
 from structgen.core.compilers import compile_gbnf as compile_gbnf
 from structgen.core.compilers import compile_json_lines as compile_json_lines

@@ -28,7 +28,8 @@ def form_of(as_json: bool, as_sarif: bool) -> Any:
 
 def register(app: Commands) -> None:
     """Add the commands to the program's."""
-    app.command()(compare)
+    for command in (compare, examples, lint):
+        app.command()(command)
 
 
 def compare(
@@ -67,3 +68,53 @@ def compare(
         undecided == "pass", form_of(as_json, as_sarif),
     )  # fmt: skip
     raise typer.Exit(run(asked, None if against is None else text_at_revision(old, against)))
+
+
+def examples(
+    schema: Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")],
+    n: Annotated[int, typer.Option("-n", min=0, help="How many; fewer where there are no more.")] = 10,
+    style: Annotated[str, typer.Option(help="typical, minimal, boundary or invalid.")] = "typical",
+    size: Annotated[int, typer.Option(min=1, help="About how many bytes optional parts may take.")] = 300,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    formats: Formats = True,
+    closed: Closed = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write documents that a schema allows, a line each. Or, with --style invalid, documents that one keyword alone
+    refuses. Exit code 1 if nothing satisfies the schema.
+
+    structgen examples schema.json -n 20 --style boundary
+    """
+    from structgen.cli.examples import run
+
+    options = JsonOptions(assert_formats=formats, additional_members="closed" if closed else "schema")
+    raise typer.Exit(run(schema, n, style, size, seed, options, as_json))
+
+
+def lint(
+    files: Annotated[list[str], typer.Argument(help="Files with JSON Schemas, or lists of tools with --tools.")],
+    deep: Annotated[bool, typer.Option("--deep", help="Ask of each keyword whether the whole needs it.")] = False,
+    tools: Annotated[
+        bool, typer.Option("--tools", help="The files are lists of tools (OpenAI, Anthropic, MCP).")
+    ] = False,
+    fail_on: Annotated[
+        str, typer.Option(help="error, warning, info or never: what makes the exit code 1.")
+    ] = "warning",
+    baseline: Annotated[
+        str | None, typer.Option(help="Output of an earlier run with --json, whose findings are left out.")
+    ] = None,
+    formats: Formats = True,
+    closed: Annotated[bool, typer.Option("--closed", help="Name objects that allow undeclared members.")] = False,
+    as_json: AsJson = False,
+    as_sarif: AsSarif = False,
+) -> None:
+    """Find what is wrong in schemas. That is what has no effect, contradicts itself, or was meant otherwise; each
+    finding is shown by a document or a decided question. Exit code 1 if there are findings, 2 if a file is no schema.
+
+    structgen lint schemas/*.json --sarif
+    """
+    from structgen.cli.lint import run
+
+    options = JsonOptions(assert_formats=formats)
+    form = form_of(as_json, as_sarif)
+    raise typer.Exit(run(files, fail_on, form, baseline, options, deep=deep, closed=closed, tools=tools))

@@ -75,39 +75,39 @@ def run(request: ComparisonRequest, old_text: str | None = None) -> int:
     """
     old_text = schema_text(request.old) if old_text is None else old_text
     new_text = schema_text(request.new)
-    found = compare_schemas(load_schema(old_text), load_schema(new_text), options=request.options)
-    code = _code(found, request)
+    answer = compare_schemas(load_schema(old_text), load_schema(new_text), options=request.options)
+    code = _code(answer, request)
     if request.form == "json":
-        print_json({"exit_code": code, "direction": request.direction, **as_dict(found)})
+        print_json({"exit_code": code, "direction": request.direction, **as_dict(answer)})
     elif request.form == "sarif":
         texts = {request.old: old_text, request.new: new_text}
-        print_json(sarif_log(_results(found, request), RULES, texts, __version__))
+        print_json(sarif_log(_results(answer, request), RULES, texts, __version__))
     else:
-        _print(found, request, code)
+        _print(answer, request, code)
     return code
 
 
-def _code(found: SchemaComparison, request: ComparisonRequest) -> int:
+def _code(answer: SchemaComparison, request: ComparisonRequest) -> int:
     asked = {
-        "backward": [found.is_backward],
-        "forward": [found.is_forward],
-        "full": [found.is_backward, found.is_forward],
+        "backward": [answer.is_backward],
+        "forward": [answer.is_forward],
+        "full": [answer.is_backward, answer.is_forward],
     }[request.direction]
     if False in asked:
         return INVALID
     return UNDECIDED if None in asked and not request.undecided_passes else 0
 
 
-def as_dict(found: SchemaComparison) -> dict[str, Any]:
+def as_dict(answer: SchemaComparison) -> dict[str, Any]:
     """A comparison as JSON values."""
     return {
-        "verdict": found.verdict,
-        "backward": found.is_backward,
-        "forward": found.is_forward,
-        "old_only": _difference_dict(found.old_only),
-        "new_only": _difference_dict(found.new_only),
-        "unknown": list(found.unknown),
-        "remarks": list(found.remarks),
+        "verdict": answer.verdict,
+        "backward": answer.is_backward,
+        "forward": answer.is_forward,
+        "old_only": _difference_dict(answer.old_only),
+        "new_only": _difference_dict(answer.new_only),
+        "unknown": list(answer.unknown),
+        "remarks": list(answer.remarks),
     }
 
 
@@ -122,13 +122,13 @@ def _difference_dict(difference: Difference | None) -> dict[str, Any] | None:
     return {"document": difference.text, "keywords": keywords}
 
 
-def _results(found: SchemaComparison, request: ComparisonRequest) -> list[SarifResult]:
+def _results(answer: SchemaComparison, request: ComparisonRequest) -> list[SarifResult]:
     """Breaking differences as errors, others as notes."""
     levels = {"old-only": request.direction != "forward", "new-only": request.direction != "backward"}
     results = []
     for rule, difference, file in (
-        ("old-only", found.old_only, request.new),
-        ("new-only", found.new_only, request.old),
+        ("old-only", answer.old_only, request.new),
+        ("new-only", answer.new_only, request.old),
     ):
         if difference is not None:
             pointers = [one.pointer for one in difference.keywords] or [""]
@@ -136,21 +136,21 @@ def _results(found: SchemaComparison, request: ComparisonRequest) -> list[SarifR
             message = f"{RULES[rule]} It is {_shown(difference)}"
             level = "error" if levels[rule] else "info"
             results += [SarifResult(rule, level, message, file, pointer, evidence) for pointer in pointers]
-    return results + [SarifResult("undecided", "warning", reason, request.new, "") for reason in found.unknown]
+    return results + [SarifResult("undecided", "warning", reason, request.new, "") for reason in answer.unknown]
 
 
 def _shown(difference: Difference) -> str:
     return "too long to be written" if difference.text is None else difference.text
 
 
-def _print(found: SchemaComparison, request: ComparisonRequest, code: int) -> None:
-    lines = [f"{found.verdict}: {_MEANINGS[found.verdict]}"]
-    for what, difference, refuses in (("old", found.old_only, "new"), ("new", found.new_only, "old")):
+def _print(answer: SchemaComparison, request: ComparisonRequest, code: int) -> None:
+    lines = [f"{answer.verdict}: {_MEANINGS[answer.verdict]}"]
+    for what, difference, refuses in (("old", answer.old_only, "new"), ("new", answer.new_only, "old")):
         if difference is not None:
             lines.append(f"only the {what} schema allows: {_shown(difference)}")
             lines += [f"  the {refuses} one refuses it for {one}" for one in difference.keywords]
-    lines += [f"not decided, {reason}" for reason in found.unknown]
-    lines += [f"remark: {remark}" for remark in found.remarks]
+    lines += [f"not decided, {reason}" for reason in answer.unknown]
+    lines += [f"remark: {remark}" for remark in answer.remarks]
     ends = {0: "compatible", INVALID: "breaking", UNDECIDED: "not decided"}
     lines.append(f"{request.direction}: {ends[code]}")
     for line in lines:

@@ -130,11 +130,12 @@ class _Sides:
         self.schemas, self.registries = (old, new), registries
         self.options = answering(options)
         lowered = [Lowered(s, self.options, r) for s, r in zip(self.schemas, registries, strict=True)]
-        self.questions = Questions(Joint(lowered, self.options), self.options)
+        self.joint = Joint(lowered, self.options)
+        self.questions = Questions(self.joint, self.options)
 
     def decide(self) -> tuple[Decision, Decision]:
         """Whether old is in new, and new in old."""
-        old, new = self.questions.joint.roots
+        old, new = self.joint.roots
         return self.questions.is_contained(old, new), self.questions.is_contained(new, old)
 
     def changes(self, value: Any, refuses_new: bool) -> Iterator[Change]:
@@ -215,7 +216,7 @@ def is_subset(a: Any, b: Any, *, options: JsonOptions | None = None, registry: R
         SchemaError: a schema is malformed. ConstraintError: no schema.
     """
     sides = _Sides(schema_of(a), schema_of(b), checked_options(options), (registry, registry))
-    decision = sides.questions.is_contained(*sides.questions.joint.roots)
+    decision = sides.questions.is_contained(*sides.joint.roots)
     if decision.contained is None:
         raise UndecidedError(f"it was not decided whether one schema is within the other: {decision.reason}")
     return decision.contained
@@ -238,7 +239,7 @@ def _difference(decision: Decision, sides: _Sides, refuses_new: bool) -> Differe
 def _remarks(sides: _Sides, forth: Decision, back: Decision) -> Iterator[str]:
     """What the answer does not speak of, or what a reader may not expect."""
     if (forth.contained and not back.contained) or (back.contained and not forth.contained):
-        narrow = sides.questions.joint.roots[0 if forth.contained else 1]
+        narrow = sides.joint.roots[0 if forth.contained else 1]
         if sides.questions.is_contained(narrow, FALSE).contained:
             yield f"no document satisfies the {'old' if forth.contained else 'new'} schema"
     if not sides.options.assert_formats:

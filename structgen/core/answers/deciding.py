@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from structgen.core.answers.implication import Simulation
-from structgen.core.answers.joint import Joint
 from structgen.core.engines.json.completion.cheapest_values import Values
+from structgen.core.engines.json.value_graph.context import Formulas
 from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.json_schema.formula.evaluate import evaluate
@@ -71,11 +71,11 @@ class Decision:
 
 
 class Questions:
-    """Questions about the formulas of one joint."""
+    """Questions about the formulas of a joint, or of one lowered schema."""
 
-    def __init__(self, joint: Joint, options: JsonOptions) -> None:
-        self.joint, self.options = joint, options
-        self.simulation = Simulation(joint.refs)
+    def __init__(self, formulas: Formulas, options: JsonOptions) -> None:
+        self.formulas, self.options = formulas, options
+        self.simulation = Simulation(formulas.refs)
 
     def is_contained(self, formula: Formula, other: Formula) -> Decision:
         """Whether each value of ``formula`` satisfies ``other``."""
@@ -105,7 +105,7 @@ class Questions:
             ConstraintError, RecursionError: not decided (see `UNDECIDED`).
         """
         try:
-            return ValueGraph(self.joint, self.options, explains=False, decides=True).compile(formula)
+            return ValueGraph(self.formulas, self.options, explains=False, decides=True).compile(formula)
         except UnsatisfiableSchemaError:
             return None
 
@@ -115,7 +115,7 @@ class Questions:
         Raises:
             PatternError, TooComplexError: a pattern in it cannot be read.
         """
-        return evaluate(formula, value, self.joint.refs)
+        return evaluate(formula, value, self.formulas.refs)
 
     def _by_parts(self, formula: Formula, other: Formula, error: BaseException) -> Decision:
         """Each alternative of the negation by itself, with a budget of its own."""
@@ -138,7 +138,7 @@ class Questions:
 
     def _unfolded(self, formula: Formula) -> Formula:
         while isinstance(formula, Ref):
-            formula = self.joint.refs[formula.key]
+            formula = self.formulas.refs[formula.key]
         return spelled(formula)
 
     def _different(self, node: ValueNode, method: str, formula: Formula, other: Formula) -> Decision:

@@ -261,7 +261,7 @@ class Conjunctions:
         both = [
             value
             for lo, hi, value in ranges
-            if any(lo <= place and (hi is None or place < hi) for place in (first, second))
+            if any(lo <= index and (hi is None or index < hi) for index in (first, second))
         ]
         items = [base.item(index) for index in range(max(len(base.prefix), second + 1))]
         items[first] = items[second] = self._node(and_(*both))
