@@ -146,9 +146,9 @@ class Questions:
         try:
             text = Values(self.options).text(node).decode()
             later = text.replace('"0000-', '"2000-')  # a legal year, which other judges refuse
-            if later != text and self._tells_apart(later, formula, other):
+            if later != text and self._separates(later, formula, other):
                 text = later
-            judged = self._tells_apart(text, formula, other)
+            judged = self._separates(text, formula, other)
         except CompletionTooLongError:
             return Decision(False, method, node)
         except (PatternError, TooComplexError, RecursionError) as error:
@@ -157,7 +157,7 @@ class Questions:
             raise InternalError(f"the document {text:.200} of a difference is judged otherwise by the formulas")
         return Decision(False, method, node, text)
 
-    def _tells_apart(self, text: str, formula: Formula, other: Formula) -> bool:
+    def _separates(self, text: str, formula: Formula, other: Formula) -> bool:
         value = loads_exact(text)
         return self.holds(formula, value) and not self.holds(other, value)
 

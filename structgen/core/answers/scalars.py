@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
-from itertools import islice
 
 from structgen.core.answers.picks import Picks
 from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.completion.cheapest_words import spelled
 from structgen.core.engines.json.numbers.spec import NumberSpec
-from structgen.core.engines.json.numbers.values import value_texts
 from structgen.core.engines.json.value_graph.scalars import NEVER, NumberChoice, StringSpec
 from structgen.core.json_schema.formula.values import decimal_of
 from structgen.core.regex.dfa import Dfa, accepts
@@ -54,14 +52,13 @@ WORDS = (
 
 
 def number_text(choice: NumberChoice, picks: Picks, values: Values) -> bytes:
-    """A number of an automaton: a usual one, one between the bounds, or one of the shortest."""
+    """A number of an automaton: a usual one, one between the bounds, or a shortest."""
     spec = choice.automaton.spec
     for candidate in _candidates(spec, picks):
         if spec.contains(candidate):
             text = format(decimal_of(candidate), "f").encode()
             return text if b"." not in text else text.rstrip(b"0").rstrip(b".")
-    listed = list(islice(value_texts(choice.automaton), TRIES))
-    return listed[picks.one(("number", id(choice)), len(listed))]
+    return choice.automaton.shortest(choice.automaton.start)
 
 
 def _candidates(spec: NumberSpec, picks: Picks) -> Iterator[Fraction]:
@@ -135,7 +132,9 @@ def _usual(dfa: Dfa) -> tuple[str, ...]:
 
 
 def _fits(spec: StringSpec, word: str) -> bool:
-    return spec.least <= len(word) and (spec.most is None or len(word) <= spec.most)
+    if not (spec.least <= len(word) and (spec.most is None or len(word) <= spec.most)):
+        return False
+    return spec.dfa is None or accepts(spec.dfa, word)
 
 
 def _walked(spec: StringSpec, picks: Picks, values: Values) -> bytes:

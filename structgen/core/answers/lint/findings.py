@@ -13,6 +13,8 @@ from structgen.core.json_schema.explained import Subschema
 from structgen.core.json_schema.formula.language import FALSE, TRUE, Formula, and_
 from structgen.core.json_schema.lowering import Lowered
 
+QUESTION_STEPS = 100_000
+"""Steps that one question may take: a look at a schema is to take less than a second."""
 Level = Literal["error", "warning", "info"]
 
 
@@ -54,6 +56,7 @@ class SchemaView:
         self.subschemas: dict[str, Subschema] = {
             pointer: part for pointer, part in parts.subschemas.items() if not pointer or pointer.startswith("/")
         }
+        self.lowered.budget.left = min(self.lowered.budget.left, QUESTION_STEPS)
         self.questions = Questions(self.lowered, lowered.options)
         self.undecided: dict[str, str] = {}
 
@@ -72,7 +75,7 @@ class SchemaView:
         """See `Questions.is_contained`; what is not decided is noted."""
         decision = self.questions.is_contained(formula, other)
         if decision.contained is None:
-            self.undecided.setdefault(pointer, decision.reason)
+            self._left_open(pointer, decision.reason)
         return decision
 
     def node(self, pointer: str, formula: Formula) -> ValueNode | None:
@@ -82,5 +85,10 @@ class SchemaView:
         try:
             return self.questions.node_of(formula)
         except UNDECIDED as error:
-            self.undecided.setdefault(pointer, str(error).splitlines()[0])
+            self._left_open(pointer, str(error).splitlines()[0])
             return None
+
+    def _left_open(self, pointer: str, reason: str) -> None:
+        """Note it. Later questions have half the steps, so that one schema does not take for ever."""
+        self.undecided.setdefault(pointer, reason)
+        self.lowered.budget.left //= 2
