@@ -16,7 +16,12 @@ from structgen.core.constraints.composed import TagDispatch as TagDispatch
 from structgen.core.constraints.composed import TagPart as TagPart
 from structgen.core.constraints.composed import json_lines as json_lines
 from structgen.core.constraints.composed import tag_dispatch as tag_dispatch
+from structgen.core.constraints.intersection import IntersectionConstraint as IntersectionConstraint
+from structgen.core.constraints.intersection import intersect as intersect
 from structgen.core.constraints.json import json_schema as json_schema
+from structgen.core.constraints.phrases import PhraseConstraint as PhraseConstraint
+from structgen.core.constraints.phrases import avoiding as avoiding
+from structgen.core.constraints.phrases import including as including
 from structgen.core.constraints.text import TextConstraint as TextConstraint
 from structgen.core.constraints.text import choice as choice
 from structgen.core.constraints.text import gbnf as gbnf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from structgen.core.compilers import compile_choice
 from structgen.core.constraints.base import Constraint, instruction_of, settled_of
@@ -21,6 +21,9 @@ from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.regex.dfa import empty
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, GenerationError
+
+if TYPE_CHECKING:
+    from structgen.core.constraints.intersection import IntersectionConstraint
 
 
 class Combinable(ABC):
@@ -50,6 +53,16 @@ class Combinable(ABC):
     def __add__(self, other: Constraint | str) -> ConcatConstraint:
         return _combined(ConcatConstraint, self, other)
 
+    def __and__(self, other: Constraint | str) -> IntersectionConstraint:
+        from structgen.core.constraints.intersection import IntersectionConstraint
+
+        return _combined(IntersectionConstraint, self, other)
+
+    def __rand__(self, other: Constraint | str) -> IntersectionConstraint:
+        from structgen.core.constraints.intersection import IntersectionConstraint
+
+        return _combined(IntersectionConstraint, other, self)
+
     def __radd__(self, other: Constraint | str) -> ConcatConstraint:
         return _combined(ConcatConstraint, other, self)
 
@@ -78,7 +91,7 @@ class _Exactly(Combinable):
 
 
 @dataclass(frozen=True)
-class _Combination(Combinable):
+class Combination(Combinable):
     """Constraints that make a constraint.
 
     Attributes:
@@ -94,19 +107,26 @@ class _Combination(Combinable):
         Raises:
             ConstraintError: what compiling the parts raises.
         """
-
-        def build() -> Grammar:
-            numbers = range(len(self.parts))
-            terminals = tuple(Terminal(f"PART_{number}", empty()) for number in numbers)
-            source = ContextFreeGrammar(terminals, ("start",), self._rules(), 0)
-            parts = compile_together(self.parts, vocabulary)
-            return with_captures(embed(source, dict(zip(numbers, parts, strict=True)), vocabulary))
-
-        return COMPILED.get(joined(self.content_key(), vocabulary), build)
+        return COMPILED.get(joined(self.content_key(), vocabulary), lambda: self._compiled(vocabulary))
 
     def content_key(self) -> Hashable:
         """See `structgen.core.constraints.cache.content_key`."""
         return joined(self._name, *map(content_key, self.parts))
+
+    @abstractmethod
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        """The compiled form, made anew."""
+
+
+class _Embedding(Combination):
+    """Constraints whose grammars are embedded in one, as its terminals."""
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        numbers = range(len(self.parts))
+        terminals = tuple(Terminal(f"PART_{number}", empty()) for number in numbers)
+        source = ContextFreeGrammar(terminals, ("start",), self._rules(), 0)
+        parts = compile_together(self.parts, vocabulary)
+        return with_captures(embed(source, dict(zip(numbers, parts, strict=True)), vocabulary))
 
     @abstractmethod
     def _rules(self) -> tuple[Rule, ...]:
@@ -114,7 +134,7 @@ class _Combination(Combinable):
 
 
 @dataclass(frozen=True)
-class UnionConstraint(_Combination):
+class UnionConstraint(_Embedding):
     """A text of any of some constraints. Make it with ``a | b`` or ``union``."""
 
     _name = "union"
@@ -148,7 +168,7 @@ class UnionConstraint(_Combination):
 
 
 @dataclass(frozen=True)
-class ConcatConstraint(_Combination):
+class ConcatConstraint(_Embedding):
     """A text of each of some constraints, one after the other. Make it with ``a + b`` or ``concat``."""
 
     _name = "concat"
@@ -197,7 +217,7 @@ def union(*constraints: Constraint | str) -> UnionConstraint:
     Raises:
         ConstraintError: no constraints, or something that is none.
     """
-    return UnionConstraint(_parts(UnionConstraint, constraints))
+    return UnionConstraint(parts_of(UnionConstraint, constraints))
 
 
 def concat(*constraints: Constraint | str) -> ConcatConstraint:
@@ -209,23 +229,24 @@ def concat(*constraints: Constraint | str) -> ConcatConstraint:
     Raises:
         ConstraintError: no constraints, or something that is none.
     """
-    return ConcatConstraint(_parts(ConcatConstraint, constraints))
+    return ConcatConstraint(parts_of(ConcatConstraint, constraints))
 
 
 def _combined(kind: Any, *operands: Any) -> Any:
     """The combination, or NotImplemented where an operand is no constraint."""
-    return kind(_parts(kind, operands)) if all(map(_is_operand, operands)) else NotImplemented
+    return kind(parts_of(kind, operands)) if all(map(is_operand, operands)) else NotImplemented
 
 
-def _is_operand(value: Any) -> bool:
+def is_operand(value: Any) -> bool:
+    """Whether it is a constraint, or a text that stands for itself."""
     return isinstance(value, str) or (isinstance(value, Constraint) and not isinstance(value, type))
 
 
-def _parts(kind: type[_Combination], constraints: Sequence[Constraint | str]) -> tuple[Constraint, ...]:
+def parts_of(kind: type[Combination], constraints: Sequence[Constraint | str]) -> tuple[Constraint, ...]:
     """The constraints as parts of a combination, those of the same kind taken apart."""
     found: list[Constraint] = []
     for constraint in constraints:
-        if not _is_operand(constraint):
+        if not is_operand(constraint):
             raise ConstraintError(
                 f"{constraint!r:.100} is no constraint; make one of a schema or type with json_schema(...)"
             )
