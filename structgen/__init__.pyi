@@ -9,15 +9,15 @@ from structgen.core.compilers import compile_regex as compile_regex
 from structgen.core.compilers import compile_tag_dispatch as compile_tag_dispatch
 from structgen.core.constraints.base import Constraint as Constraint
 from structgen.core.constraints.combined import ConcatConstraint as ConcatConstraint
+from structgen.core.constraints.combined import IntersectionConstraint as IntersectionConstraint
 from structgen.core.constraints.combined import UnionConstraint as UnionConstraint
 from structgen.core.constraints.combined import concat as concat
+from structgen.core.constraints.combined import intersect as intersect
 from structgen.core.constraints.combined import union as union
 from structgen.core.constraints.composed import TagDispatch as TagDispatch
 from structgen.core.constraints.composed import TagPart as TagPart
 from structgen.core.constraints.composed import json_lines as json_lines
 from structgen.core.constraints.composed import tag_dispatch as tag_dispatch
-from structgen.core.constraints.intersection import IntersectionConstraint as IntersectionConstraint
-from structgen.core.constraints.intersection import intersect as intersect
 from structgen.core.constraints.json import json_schema as json_schema
 from structgen.core.constraints.phrases import PhraseConstraint as PhraseConstraint
 from structgen.core.constraints.phrases import avoiding as avoiding

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, runtime_checkab
 
 from structgen.core.engines.captures.capturing import CapturingGrammar, capturing, with_captures
 from structgen.core.engines.cfg.compiled import CfgGrammar, compile_grammar
+from structgen.core.engines.cfg.intersection import compile_intersection
 from structgen.core.engines.composed.grammar import ComposedGrammar, embed
 from structgen.core.engines.composed.json_lines import check_lines, embed_lines
 from structgen.core.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
@@ -53,6 +54,7 @@ __all__ = [
     "check_arguments",
     "compile_choice",
     "compile_gbnf",
+    "compile_intersection",
     "compile_json_lines",
     "compile_json_schema",
     "compile_lark",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
-from structgen.core.compilers import compile_choice
+from structgen.core.compilers import compile_choice, compile_intersection
 from structgen.core.constraints.base import Constraint, instruction_of, settled_of
 from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.parts import BYTES, compile_together
@@ -21,9 +21,6 @@ from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.regex.dfa import empty
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, GenerationError
-
-if TYPE_CHECKING:
-    from structgen.core.constraints.intersection import IntersectionConstraint
 
 
 class Combinable(ABC):
@@ -54,13 +51,9 @@ class Combinable(ABC):
         return _combined(ConcatConstraint, self, other)
 
     def __and__(self, other: Constraint | str) -> IntersectionConstraint:
-        from structgen.core.constraints.intersection import IntersectionConstraint
-
         return _combined(IntersectionConstraint, self, other)
 
     def __rand__(self, other: Constraint | str) -> IntersectionConstraint:
-        from structgen.core.constraints.intersection import IntersectionConstraint
-
         return _combined(IntersectionConstraint, other, self)
 
     def __radd__(self, other: Constraint | str) -> ConcatConstraint:
@@ -91,7 +84,7 @@ class _Exactly(Combinable):
 
 
 @dataclass(frozen=True)
-class Combination(Combinable):
+class _Combination(Combinable):
     """Constraints that make a constraint.
 
     Attributes:
@@ -118,7 +111,7 @@ class Combination(Combinable):
         """The compiled form, made anew."""
 
 
-class _Embedding(Combination):
+class _Embedding(_Combination):
     """Constraints whose grammars are embedded in one, as its terminals."""
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
@@ -209,6 +202,35 @@ class ConcatConstraint(_Embedding):
         )
 
 
+@dataclass(frozen=True)
+class IntersectionConstraint(_Combination):
+    """A text that all of some constraints allow. Make it with ``a & b`` or ``intersect``. Its value is the first's.
+
+    It is compiled as one grammar: see ``intersect`` for what can be, and for the errors.
+    """
+
+    _name = "intersection"
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        parts = [compile_together([part], vocabulary)[0] for part in self.parts]
+        return compile_intersection(parts, vocabulary, [type(part).__name__ for part in self.parts])
+
+    def parse(self, text: str) -> Any:
+        """The value of the first part."""
+        return self.parts[0].parse(text)
+
+    def parse_partial(self, text: str) -> Any:
+        """The value of the first part, as far as it goes."""
+        return self.parts[0].parse_partial(text)
+
+    def instruction(self, form: SchemaForm = "schema") -> str:
+        """Says what each part asks for."""
+        asked = [text for part in self.parts if (text := instruction_of(part, form))]
+        return "\n".join(
+            ["Answer with one text that does all of this:", *(f"{i}. {t}" for i, t in enumerate(asked, 1))]
+        )
+
+
 def union(*constraints: Constraint | str) -> UnionConstraint:
     """Any of some constraints: ``a | b``. Strings stand for themselves.
 
@@ -217,7 +239,7 @@ def union(*constraints: Constraint | str) -> UnionConstraint:
     Raises:
         ConstraintError: no constraints, or something that is none.
     """
-    return UnionConstraint(parts_of(UnionConstraint, constraints))
+    return UnionConstraint(_parts(UnionConstraint, constraints))
 
 
 def concat(*constraints: Constraint | str) -> ConcatConstraint:
@@ -229,24 +251,38 @@ def concat(*constraints: Constraint | str) -> ConcatConstraint:
     Raises:
         ConstraintError: no constraints, or something that is none.
     """
-    return ConcatConstraint(parts_of(ConcatConstraint, constraints))
+    return ConcatConstraint(_parts(ConcatConstraint, constraints))
+
+
+def intersect(*constraints: Constraint | str) -> IntersectionConstraint:
+    """What all of some constraints allow: ``a & b``. Strings stand for themselves. The value is the first's.
+
+    One of the constraints may be a grammar with recursion (Lark with the dynamic lexer, GBNF, EBNF); the others are
+    regular: expressions, choices, phrases, grammars without recursion, and what unites or joins these.
+
+    Raises:
+        ConstraintError: no constraints, or something that is none; when compiled: JSON, tools, contextual Lark and
+            special tokens, which are not intersected, and two grammars with recursion, for which it is undecidable.
+        EmptyLanguageError: when compiled: no text is allowed by all.
+        TooComplexError: when compiled: the grammar of what all allow is too large.
+    """
+    return IntersectionConstraint(_parts(IntersectionConstraint, constraints))
 
 
 def _combined(kind: Any, *operands: Any) -> Any:
     """The combination, or NotImplemented where an operand is no constraint."""
-    return kind(parts_of(kind, operands)) if all(map(is_operand, operands)) else NotImplemented
+    return kind(_parts(kind, operands)) if all(map(_is_operand, operands)) else NotImplemented
 
 
-def is_operand(value: Any) -> bool:
-    """Whether it is a constraint, or a text that stands for itself."""
+def _is_operand(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, Constraint) and not isinstance(value, type))
 
 
-def parts_of(kind: type[Combination], constraints: Sequence[Constraint | str]) -> tuple[Constraint, ...]:
+def _parts(kind: type[_Combination], constraints: Sequence[Constraint | str]) -> tuple[Constraint, ...]:
     """The constraints as parts of a combination, those of the same kind taken apart."""
     found: list[Constraint] = []
     for constraint in constraints:
-        if not is_operand(constraint):
+        if not _is_operand(constraint):
             raise ConstraintError(
                 f"{constraint!r:.100} is no constraint; make one of a schema or type with json_schema(...)"
             )
