@@ -139,11 +139,11 @@ class Generator(PreparedModel):
                 row = row.again(error)
 
     def _rechosen(
-        self, request: Request, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings
+        self, request: Request, attempt: BatchRow, constraint: Constraint | None, settings: GenerationSettings
     ) -> Request:
         """A finished request, or one in its place whose values with few options are the likeliest where they stand."""
         offset = -1
-        while (better := self._restarted(request, row, constraint, settings, offset)) is not None:
+        while (better := self._restarted(request, attempt, constraint, settings, offset)) is not None:
             request, offset = better
             for _ in self._write(request):
                 pass

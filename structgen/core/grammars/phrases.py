@@ -96,11 +96,11 @@ class _Builder:
         states, table = [first], []
         for state in states:
             check_time()
-            row = []
+            steps = []
             for cls in range(len(self._reads)):
                 following = self._step(state, cls)
                 if following is None:
-                    row.append(-1)
+                    steps.append(-1)
                     continue
                 if following not in numbers:
                     numbers[following] = len(states)
