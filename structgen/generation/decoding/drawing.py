@@ -52,7 +52,7 @@ class Surprise:
     wanted: tuple[tuple[str, float], ...]
 
 
-class Drawing:
+class TokenDrawing:
     """The draws of one output.
 
     Args:

@@ -17,7 +17,7 @@ from structgen.core.engines.protocols import Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens, shortest_completion
-from structgen.generation.decoding.drawing import SURPRISING, Drawing, Surprise
+from structgen.generation.decoding.drawing import SURPRISING, Surprise, TokenDrawing
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
 from structgen.generation.decoding.settled import settled_end
@@ -91,7 +91,7 @@ class Output:
             vocabulary = matcher.grammar.vocabulary  # the same tokens; those that it names stand for themselves
         self.bitmask = allow_all(vocabulary)
         self._vocabulary, self._matcher = vocabulary, matcher
-        self._drawing = Drawing(vocabulary, params, self.bitmask, prompt_ids)
+        self._drawing = TokenDrawing(vocabulary, params, self.bitmask, prompt_ids)
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
         self._speller = Speller(closing_tokens(vocabulary))
