@@ -7,6 +7,8 @@ from structgen.core.answers.examples import Example as Example
 from structgen.core.answers.examples import examples as examples
 from structgen.core.answers.lint.findings import Finding as Finding
 from structgen.core.answers.lint.run import lint as lint
+from structgen.core.answers.reasons import Reasons as Reasons
+from structgen.core.answers.reasons import reasons as reasons
 from structgen.core.compilers import compile_choice as compile_choice
 from structgen.core.compilers import compile_gbnf as compile_gbnf
 from structgen.core.compilers import compile_json_lines as compile_json_lines

@@ -148,6 +148,7 @@ def validate(
     schema_or_grammar: Argument = None,
     file: Annotated[str | None, typer.Argument(help="The document; - is standard input.")] = None,
     source: ConstraintSource = NO_CONSTRAINT,
+    why: Annotated[bool, typer.Option("--why", help="Name the keywords of the schema that refuse it.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge a document by a constraint. JSON may have every legal spelling. Exit code 1 if it is invalid.
@@ -163,7 +164,7 @@ def validate(
     if file is None:
         raise BadInput("Give a document: a file, or - for standard input.")
     constraint = dataclasses.replace(source, exact=source.judges_json(schema_or_grammar)).required(schema_or_grammar)
-    raise typer.Exit(run(constraint, read_text(file), as_json))
+    raise typer.Exit(run(constraint, read_text(file), as_json, why=why))
 
 
 @app.command()
@@ -214,12 +215,15 @@ def show_mask(
         str | None, typer.Option(help="Tokens of this model: Hugging Face id, folder or 'default'. Else: bytes.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most tokens to list.")] = 60,
+    why: Annotated[
+        str | None, typer.Option(help="A text that may not come next: name the schema's keywords that forbid it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what may come next after a text. Exit code 1 if the text is refused."""
     from structgen.cli.show_mask import run
 
-    raise typer.Exit(run(source.required(schema_or_grammar), text, tokenizer, limit, as_json))
+    raise typer.Exit(run(source.required(schema_or_grammar), text, tokenizer, limit, as_json, why))
 
 
 @app.command()
