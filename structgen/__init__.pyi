@@ -16,6 +16,8 @@ from structgen.core.constraints.composed import TagDispatch as TagDispatch
 from structgen.core.constraints.composed import TagPart as TagPart
 from structgen.core.constraints.composed import json_lines as json_lines
 from structgen.core.constraints.composed import tag_dispatch as tag_dispatch
+from structgen.core.constraints.data import one_of as one_of
+from structgen.core.constraints.data import substring_of as substring_of
 from structgen.core.constraints.json import json_schema as json_schema
 from structgen.core.constraints.text import TextConstraint as TextConstraint
 from structgen.core.constraints.text import choice as choice
@@ -44,6 +46,10 @@ from structgen.core.engines.json.matcher import JsonMatcher as JsonMatcher
 from structgen.core.engines.protocols import CompiledGrammar as CompiledGrammar
 from structgen.core.engines.protocols import GrammarMatcher as GrammarMatcher
 from structgen.core.json_schema.loading import load_schema as load_schema
+from structgen.core.text_sets.corpus import Corpus as Corpus
+from structgen.core.text_sets.corpus import Place as Place
+from structgen.core.text_sets.corpus import Quote as Quote
+from structgen.core.text_sets.names import NameSet as NameSet
 from structgen.core.tool_calls.calls import ToolCall as ToolCall
 from structgen.core.vocabulary.special_tokens import SpecialToken as SpecialToken
 from structgen.core.vocabulary.vocabulary import Vocabulary as Vocabulary

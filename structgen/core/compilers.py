@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, runtime_checkable
+
+import numpy as np
 
 from structgen.core.engines.captures.capturing import CapturingGrammar, capturing, with_captures
 from structgen.core.engines.cfg.compiled import CfgGrammar, compile_grammar
@@ -20,6 +22,7 @@ from structgen.core.engines.composed.json_lines import check_lines, embed_lines
 from structgen.core.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
 from structgen.core.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.core.engines.protocols import Grammar
+from structgen.core.engines.sorted.grammar import SortedGrammar, compile_sorted
 from structgen.core.grammars.captured import CapturesOption, checked_captures
 from structgen.core.grammars.embedded_schema import EmbeddedSchema
 from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lexer
@@ -29,7 +32,9 @@ from structgen.core.grammars.sources import load_text, named_file
 from structgen.core.grammars.token_terminals import resolved
 from structgen.core.regex.dfa import from_strings
 from structgen.core.regex.pattern import full_match_dfa
-from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.core.text_sets.corpus import Corpus
+from structgen.core.text_sets.names import NameSet
+from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import (
     ConstraintError,
     EmptyLanguageError,
@@ -57,6 +62,8 @@ __all__ = [
     "compile_json_schema",
     "compile_lark",
     "compile_lark_source",
+    "compile_names",
+    "compile_quotes",
     "compile_regex",
     "compile_tag_dispatch",
 ]
@@ -64,6 +71,10 @@ __all__ = [
 Syntax = Literal["python", "ecma"]
 LarkDialect = Literal["lark", "llguidance"]
 LEXERS = ("dynamic", "contextual")
+SORTED_FROM = 1_000
+"""Options of a choice from which they are a sorted table, and no automaton."""
+WHOLE_TOKENS_TO = 100_000
+"""Bytes of names up to which an automaton reads them where a vocabulary does not spell each by itself."""
 LARK_OPTIONS = ("start", "lexer", "json_options", "captures", "dialect", "grammars")
 """What `compile_lark`, and the constraint of Lark grammars, can be given beside the grammar."""
 
@@ -284,7 +295,7 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
 
 
 @waiting("compiling the choice")
-def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar:
+def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar | SortedGrammar:
     """Compile a choice: the output is one of these texts. O(characters).
 
     Raises:
@@ -295,8 +306,52 @@ def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar
     wrong = next((word for word in words if not isinstance(word, str)), None)
     if not words or wrong is not None:
         raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
+    names = NameSet.of_texts(words) if len(words) >= SORTED_FROM else None
+    if names is not None:
+        return compile_names(names, vocabulary)
+    return _compile_words(words, vocabulary)
+
+
+def _compile_words(words: Sequence[str], vocabulary: Vocabulary) -> CfgGrammar:
+    """As an automaton."""
     dfa = from_strings(words, MAX_STATES)
     return compile_grammar(regular_grammar(dfa, "choice", f"{len(words)} options"), vocabulary)
+
+
+def compile_names(names: NameSet, vocabulary: Vocabulary) -> CfgGrammar | SortedGrammar:
+    """Compile a set of names: the output is one of them. O(1), but that a vocabulary which lacks bytes is looked at.
+
+    Raises:
+        EmptyLanguageError: the vocabulary spells none of them.
+
+    Warns:
+        GrammarWarning: it does not spell some, byte by byte, and there are too many to be read by whole tokens.
+    """
+    check_vocabulary(vocabulary)
+    missing = vocabulary.missing_bytes
+    if missing and len(names.text) <= WHOLE_TOKENS_TO and np.isin(names.text, missing).any():
+        return _compile_words(list(names), vocabulary)
+    return compile_sorted(names, vocabulary)
+
+
+def compile_quotes(
+    corpus: Corpus, vocabulary: Vocabulary, min_chars: int = 1, max_chars: int | None = None
+) -> SortedGrammar:
+    """Compile quotes of documents: the output is a part of one, from a border to a border. O(1).
+
+    Args:
+        corpus: the documents.
+        vocabulary: the model's tokens.
+        min_chars, max_chars: code points that a quote has; None: no limit but that of all (`MAX_POINTS`).
+
+    Raises:
+        EmptyLanguageError: no quote has as many, or the vocabulary cannot spell any.
+        OptionsError: the numbers are no counts, or exclude each other.
+    """
+    check_count("min_chars", min_chars, 0)
+    if max_chars is not None:
+        check_count("max_chars", max_chars, max(min_chars, 1))
+    return compile_sorted(corpus, vocabulary, min_chars, max_chars)
 
 
 def compile_json_lines(
