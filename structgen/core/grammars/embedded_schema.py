@@ -12,7 +12,8 @@ from structgen.errors import GrammarError, OptionsError
 from structgen.options import JsonOptions, changed_options
 
 OPTIONS_KEY = "x-structgen"
-"""The key of a schema behind ``%json`` that holds `JsonOptions` by name; they are no part of the schema, but what is said of sources is."""
+"""The key of a schema behind ``%json`` that holds `JsonOptions` by name, which are no part of the schema; what it says of
+sources is."""
 
 
 class EmbeddedSchema(NamedTuple):

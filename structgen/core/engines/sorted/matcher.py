@@ -12,7 +12,7 @@ from structgen.core.engines.state_matcher import StateMatcher
 from structgen.core.kernels.sorted import calls as k
 
 if TYPE_CHECKING:
-    pass
+    from structgen.core.engines.sorted.grammar import SortedGrammar
 
 
 class SortedMatcher(StateMatcher["SortedGrammar"]):
@@ -20,6 +20,7 @@ class SortedMatcher(StateMatcher["SortedGrammar"]):
 
     __slots__ = ()
 
+    _grammar: SortedGrammar
     _run = staticmethod(k.run)
 
     def _fill(self, bitmask: npt.NDArray[np.int32], index: int, out: int) -> None:
