@@ -46,9 +46,11 @@ from structgen.core.engines.json.matcher import JsonMatcher as JsonMatcher
 from structgen.core.engines.protocols import CompiledGrammar as CompiledGrammar
 from structgen.core.engines.protocols import GrammarMatcher as GrammarMatcher
 from structgen.core.json_schema.loading import load_schema as load_schema
+from structgen.core.python_types.data_marks import OneOf as OneOf
+from structgen.core.python_types.data_marks import QuoteOf as QuoteOf
 from structgen.core.text_sets.corpus import Corpus as Corpus
-from structgen.core.text_sets.corpus import Place as Place
 from structgen.core.text_sets.corpus import Quote as Quote
+from structgen.core.text_sets.corpus import QuotePlace as QuotePlace
 from structgen.core.text_sets.names import NameSet as NameSet
 from structgen.core.tool_calls.calls import ToolCall as ToolCall
 from structgen.core.vocabulary.special_tokens import SpecialToken as SpecialToken

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -75,7 +75,7 @@ SORTED_FROM = 1_000
 """Options of a choice from which they are a sorted table, and no automaton."""
 WHOLE_TOKENS_TO = 100_000
 """Bytes of names up to which an automaton reads them where a vocabulary does not spell each by itself."""
-LARK_OPTIONS = ("start", "lexer", "json_options", "captures", "dialect", "grammars")
+LARK_OPTIONS = ("start", "lexer", "json_options", "captures", "dialect", "grammars", "terminals")
 """What `compile_lark`, and the constraint of Lark grammars, can be given beside the grammar."""
 
 
@@ -88,6 +88,10 @@ class Compilable(Protocol):
         ...
 
 
+Terminals: TypeAlias = "Mapping[str, NameSet | Corpus | Compilable | Grammar]"
+"""Terminals of a grammar whose texts are given with it, by name."""
+
+
 def compile_lark(
     source: str | Path,
     vocabulary: Vocabulary,
@@ -98,6 +102,7 @@ def compile_lark(
     captures: CapturesOption = (),
     dialect: LarkDialect = "lark",
     grammars: Mapping[str, str | Grammar | Compilable] | None = None,
+    terminals: Terminals | None = None,
     **unknown: Never,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema, and special tokens
@@ -116,6 +121,8 @@ def compile_lark(
         captures: rules and terminals whose texts `Matcher.captures` names, or these with the names.
         dialect: "lark", or "llguidance": as llguidance writes it (docs/grammars.md); the package lark is not needed.
         grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones, constraints.
+        terminals: in the dialect "lark", what terminals that the grammar declares (``%declare QUOTE``) stand for: a
+            `NameSet`, a `Corpus`, a constraint, a compiled grammar.
         **unknown: none; of options that only Lark has, the error says what they are here.
 
     Raises:
@@ -142,6 +149,7 @@ def compile_lark(
         captures=captures,
         dialect=dialect,
         grammars=grammars,
+        terminals=terminals,
     )
 
 
@@ -156,10 +164,13 @@ def compile_lark_source(
     captures: CapturesOption = (),
     dialect: LarkDialect = "lark",
     grammars: Mapping[str, str | Grammar | Compilable] | None = None,
+    terminals: Terminals | None = None,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """As `compile_lark`, but a string is always text: it may be a stranger's, and names no file."""
     if lexer not in LEXERS:
         refuse_lexer(lexer)
+    if terminals and (dialect != "lark" or lexer != "dynamic"):
+        raise OptionsError("terminals are for the dialect 'lark' and lexer='dynamic'", option="terminals")
     if dialect == "llguidance":
         if lexer != "dynamic":
             raise OptionsError(f"the dialect 'llguidance' is for lexer='dynamic', not {lexer!r}")
@@ -182,13 +193,46 @@ def compile_lark_source(
         return compile_contextual(source, vocabulary, start)
     from structgen.core.grammars.lark_reader import read_lark
 
-    read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
+    captured, given = checked_captures(captures), terminals or {}
+    read = read_lark(source, start, json_options=json_options, captures=captured, given=given)
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=4)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
-    if read.embedded:
-        return with_captures(embed(grammar, _schemas(read.embedded, vocabulary, naming), naming))
-    return with_captures(compile_grammar(grammar, naming))
+    contents = _schemas(read.embedded, vocabulary, naming) | _given(read.references, given, vocabulary, naming)
+    return with_captures(embed(grammar, contents, naming) if contents else compile_grammar(grammar, naming))
+
+
+def _given(
+    references: Mapping[int, str], terminals: Terminals, vocabulary: Vocabulary, naming: Vocabulary
+) -> dict[int, Grammar]:
+    """What reads the terminals that are given, by number.
+
+    Raises:
+        OptionsError: one that the grammar does not use, or something that is no such thing.
+    """
+    unused = sorted(terminals.keys() - set(references.values()))
+    if unused:
+        raise OptionsError(
+            f"the grammar does not use {unused[0]!r}; declare it (%declare {unused[0]}) and use it in a rule",
+            option="terminals", value=unused[0],
+        )  # fmt: skip
+    compiled = {name: _content(name, given, vocabulary.within(naming)) for name, given in terminals.items()}
+    return {number: compiled[name] for number, name in references.items()}
+
+
+def _content(name: str, given: Any, vocabulary: Vocabulary) -> Grammar:
+    if isinstance(given, NameSet):
+        return compile_names(given, vocabulary)
+    if isinstance(given, Corpus):
+        return compile_quotes(given, vocabulary)
+    if isinstance(given, Compilable):
+        return given.compile(vocabulary)
+    if isinstance(given, Grammar):
+        return given
+    raise OptionsError(
+        f"the terminal {name!r} is given as {given!r:.100}; expected a NameSet, a Corpus, a constraint or a grammar",
+        option="terminals", value=given,
+    )  # fmt: skip
 
 
 def _compile_llguidance(
@@ -225,7 +269,8 @@ def compile_gbnf(
     max_repetitions: int | None = None,
     captures: CapturesOption = (),
     dialect: GbnfDialect = "llama.cpp",
-) -> CfgGrammar | CapturingGrammar[CfgGrammar]:
+    terminals: Terminals | None = None,
+) -> CfgGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it), with special tokens as
     ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``; or in XGrammar's EBNF.
 
@@ -237,6 +282,7 @@ def compile_gbnf(
             32 bits can say in XGrammar.
         captures: rules whose texts `Matcher.captures` names, or these with the names.
         dialect: "llama.cpp" or "xgrammar".
+        terminals: what names that no rule defines stand for, see `compile_lark`.
 
     Raises:
         GrammarError: not a legal grammar (line, column and a caret).
@@ -245,7 +291,7 @@ def compile_gbnf(
         OptionsError: ``max_repetitions`` is no count; another ``dialect``; ``captures`` names what is no rule, or none
             that is used.
     """
-    from structgen.core.grammars.gbnf import MAX_REPEAT, read_gbnf
+    from structgen.core.grammars.gbnf import MAX_REPEAT, read_gbnf_with
 
     if dialect not in MAX_REPEAT:
         raise OptionsError(
@@ -254,8 +300,11 @@ def compile_gbnf(
     if max_repetitions is not None:
         check_count("max_repetitions", max_repetitions, 0)
     text = load_text(source)[0]
-    read = read_gbnf(text, start, max_repetitions, dialect=dialect, captures=checked_captures(captures))
-    return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
+    captured, given = checked_captures(captures), terminals or {}
+    read, references = read_gbnf_with(text, start, max_repetitions, dialect=dialect, captures=captured, given=given)
+    grammar, naming = resolved(read, vocabulary, text)
+    contents = _given(references, given, vocabulary, naming)
+    return with_captures(embed(grammar, contents, naming) if contents else compile_grammar(grammar, naming))
 
 
 @waiting("compiling the regular expression")

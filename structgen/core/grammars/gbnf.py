@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from structgen.core.grammars.ebnf_tree import (
     EbnfRule,
     EbnfText,
     EbnfTree,
+    GivenUse,
     RuleUse,
     TokenUse,
     choice_of,
@@ -28,7 +29,7 @@ from structgen.core.grammars.ebnf_tree import (
 )
 from structgen.core.grammars.ebnf_writer import EbnfWriter
 from structgen.core.grammars.limits import check_text, grammar_refusal, limited
-from structgen.core.grammars.normal_form import ContextFreeGrammar
+from structgen.core.grammars.normal_form import ContextFreeGrammar, Place
 from structgen.core.grammars.token_terminals import token_pattern
 from structgen.core.grammars.xgrammar_ebnf import read_xgrammar_rules
 from structgen.core.regex import charset
@@ -51,7 +52,22 @@ def read_gbnf(
     dialect: GbnfDialect = "llama.cpp",
     captures: Iterable[tuple[str, str]] = (),
 ) -> ContextFreeGrammar:
-    """Read a GBNF grammar. Linear in its text, but for the automata of its regular parts.
+    """`read_gbnf_with` without grammars that are given."""
+    return read_gbnf_with(text, start, max_repetitions, dialect=dialect, captures=captures)[0]
+
+
+def read_gbnf_with(
+    text: str,
+    start: str = "root",
+    max_repetitions: int | None = None,
+    *,
+    dialect: GbnfDialect = "llama.cpp",
+    captures: Iterable[tuple[str, str]] = (),
+    given: Collection[str] = (),
+) -> tuple[ContextFreeGrammar, dict[int, str]]:
+    """Read a GBNF grammar: the grammar, and the names of those given, by terminal number.
+
+    Linear in its text, but for the automata of its regular parts.
 
     Args:
         text: the grammar.
@@ -59,6 +75,7 @@ def read_gbnf(
         max_repetitions: the largest number that ``{n,m}`` may have; None: the dialect's own limit (``MAX_REPEAT``).
         dialect: whose notation it is.
         captures: rules that are captured besides those that say so, and the names of what they capture.
+        given: names that stand for texts of other grammars.
 
     Raises:
         GrammarError: not legal (line, column and a caret), an undefined rule, or no rule ``start``.
@@ -72,12 +89,16 @@ def read_gbnf(
     most = MAX_REPEAT[dialect] if max_repetitions is None else max_repetitions
     with limited(grammar_refusal(text)):
         rules = _Parser(EbnfText(text), most).rules() if dialect == "llama.cpp" else read_xgrammar_rules(text, most)
+        for name in given:
+            if name in rules:
+                EbnfText(text).fail_at(f"the rule {name!r} is defined, and given as a terminal", rules[name].place)
+            rules[name] = EbnfRule(GivenUse(name), Place())
         return _written(text, rules, start, tuple(captures))
 
 
 def _written(
     text: str, rules: dict[str, EbnfRule], start: str, captures: tuple[tuple[str, str], ...]
-) -> ContextFreeGrammar:
+) -> tuple[ContextFreeGrammar, dict[int, str]]:
     if start not in rules:
         hint = f"The rules are {', '.join(rules)[:300]}." if rules else "The grammar is empty."
         raise GrammarError(f"there is no rule {start!r} to start from", hint=hint)
@@ -91,7 +112,8 @@ def _written(
     capture_symbols(captures, dict.fromkeys(reached, 0), {}, dict.fromkeys(rules, f"{start!r} never uses"))
     for symbol, name in captures:
         rules[symbol] = replace(rules[symbol], captures=(*rules[symbol].captures, name))
-    return EbnfWriter(text, rules).write(start)
+    writer = EbnfWriter(text, rules)
+    return writer.write(start), writer.references
 
 
 # --- reading ---

@@ -26,7 +26,7 @@ FEW_PLACES = 4
 DRAFTED = 160  # bytes of a guess
 
 
-class Place(NamedTuple):
+class QuotePlace(NamedTuple):
     """Where a quote stands: the document's name, and the code points from ``start`` to before ``end``."""
 
     document: str
@@ -43,10 +43,10 @@ class Quote(str):
     """
 
     __slots__ = ("occurrences", "places")
-    places: tuple[Place, ...]
+    places: tuple[QuotePlace, ...]
     occurrences: int
 
-    def __new__(cls, text: str, places: Iterable[Place] = (), occurrences: int = 0) -> Quote:
+    def __new__(cls, text: str, places: Iterable[QuotePlace] = (), occurrences: int = 0) -> Quote:
         """A quote with its places."""
         quote = super().__new__(cls, text)
         quote.places, quote.occurrences = tuple(places), occurrences
@@ -57,7 +57,7 @@ class Quote(str):
         """The text."""
         return str(self)
 
-    def __getnewargs__(self) -> tuple[str, tuple[Place, ...], int]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[str, tuple[QuotePlace, ...], int]:  # type: ignore[override]
         return str(self), self.places, self.occurrences
 
 
@@ -218,10 +218,10 @@ class Corpus(SortedTexts):
             return (self.text[offsets] & 0xC0) != 0x80
         return self.border[offsets >> 3] >> (offsets & 7) & 1 != 0
 
-    def _place(self, offset: int, size: int) -> Place:
+    def _place(self, offset: int, size: int) -> QuotePlace:
         number = bisect_right(self._ends, offset) - 1
         first = self._points(self._ends[number])
-        return Place(self.documents[number], self._points(offset) - first, self._points(offset + size) - first)
+        return QuotePlace(self.documents[number], self._points(offset) - first, self._points(offset + size) - first)
 
     def _points(self, offset: int) -> int:
         """How many code points, and ends of documents, begin before a place."""

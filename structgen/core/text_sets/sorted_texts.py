@@ -91,9 +91,9 @@ class SortedTexts:
         """The kernel's tables of the texts, in its order."""
         return settings, self.text, self.starts, self.bounds, self.border, self.shortest
 
-    def reader(self, least: int = 0, most: int | None = None) -> TextReader:
+    def reader(self, least: int = 0, most: int | None = None) -> SortedReader:
         """What kernels read the texts by where others know the vocabulary."""
-        return TextReader(self, least, most)
+        return SortedReader(self, least, most)
 
     def interval(self, data: bytes) -> tuple[int, int]:
         """(first, end) of the entries that begin with some bytes; equal: none does."""
@@ -105,8 +105,8 @@ class SortedTexts:
         return (state - k.START) >> k.DEPTH_BITS, k.run(root, k.INTERVAL, state, 0, 0)
 
     @cached_property
-    def _reader(self) -> TextReader:
-        return TextReader(self, 0, None)
+    def _reader(self) -> SortedReader:
+        return SortedReader(self, 0, None)
 
     def __getstate__(self) -> dict[str, Any]:
         """What others compute of it is not sent."""
@@ -119,7 +119,7 @@ class SortedTexts:
         return hash(self.digest)
 
 
-class TextReader:
+class SortedReader:
     """The kernel's tables of texts, without a vocabulary.
 
     Attributes:

@@ -282,7 +282,7 @@ class Values:
             elif isinstance(spec, QuoteSpec):
                 quote = self.string_form(spec)
                 assert isinstance(quote, QuoteForm)
-                texts.append(b'"' + quote.rest(START) + b'"')
+                texts.append(b'"' + quote.completion(START) + b'"')
             elif spec.least <= MAX_CHARACTERS:
                 texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
         return min(texts, key=len, default=None)

@@ -54,7 +54,7 @@ class QuoteForm:
         self._corpus = spec.corpus
         self._reader = spec.corpus.reader(spec.least, spec.most)
 
-    def rest(self, state: int) -> bytes:
+    def completion(self, state: int) -> bytes:
         """A short text (spelled, without the quote) that completes a state."""
         return spelled(self._reader.completion(state))
 

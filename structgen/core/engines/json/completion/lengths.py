@@ -127,7 +127,7 @@ class Lengths:
         if isinstance(string, EnumForm):
             found = self.bytes_of(string.rest(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40)) + 1
         elif isinstance(string, QuoteForm):
-            return self.bytes_of(string.rest(b)) + 1
+            return self.bytes_of(string.completion(b)) + 1
         else:
             found = self._string(string, record, b)
         if isinstance(string, EnumForm) or b >> 32 == 0 or string.distances is not None:

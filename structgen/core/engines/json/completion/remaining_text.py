@@ -171,7 +171,7 @@ class RestWriter:
             if isinstance(string, EnumForm):
                 return string.rest(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40) + b'"'
             if isinstance(string, QuoteForm):
-                return string.rest(b) + b'"'
+                return string.completion(b) + b'"'
             start = int(index.table[(a & layout.LOW32) + layout.S_START])
             return values.string_rest(string, (b & layout.LOW32) - start, b >> 32) + b'"'
         if q == layout.NUMBER:

@@ -30,7 +30,7 @@ from structgen.core.kernels.json import layout
 from structgen.core.regex.dfa import Dfa
 from structgen.core.regex.labelled import every_text
 from structgen.core.regex.lengths import Distances
-from structgen.core.text_sets.sorted_texts import TextReader
+from structgen.core.text_sets.sorted_texts import SortedReader
 from structgen.errors import SchemaTooComplexError
 from structgen.options import JsonOptions
 
@@ -58,11 +58,11 @@ class JsonTables:
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
     places: dict[ValueNode, int]  # of live nodes, among them all that the root reaches
-    sorted_texts: list[TextReader]  # which strings may be
+    sorted_texts: list[SortedReader]  # which strings may be
 
     def __init__(
         self, grammar: array[int], words: array[int], texts: array[int], root: int, distinct: bool,
-        places: dict[ValueNode, int], sorted_texts: Sequence[TextReader] = (),
+        places: dict[ValueNode, int], sorted_texts: Sequence[SortedReader] = (),
     ) -> None:  # fmt: skip
         self.grammar, self.words, self.texts = grammar, words, texts
         self.root, self.distinct, self.places = root, distinct, places

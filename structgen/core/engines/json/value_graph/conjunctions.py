@@ -197,7 +197,7 @@ class Conjunctions:
         least, most = 0, limit
         quoted = next((literal for literal in literals if isinstance(literal, Quoted)), None)
         if quoted is not None:
-            literals = self._beside_quote(literals, quoted)
+            literals = self._with_quote(literals, quoted)
         dfa: Dfa | None = None
         for literal in literals:
             atom, positive = split(literal)
@@ -207,11 +207,11 @@ class Conjunctions:
                 else:
                     most = atom.n - 1 if most is None else min(most, atom.n - 1)
             elif atom is not quoted:
-                found = self.string_dfa(atom, positive)
-                if found is not None:
-                    self._context.budget.spend(AUTOMATON_STEPS + STATE_STEPS * len(found.accepting))
+                other = self.string_dfa(atom, positive)
+                if other is not None:
+                    self._context.budget.spend(AUTOMATON_STEPS + STATE_STEPS * len(other.accepting))
                     with self._context.placed(atom):
-                        dfa = found if dfa is None else intersect(dfa, found, self._options.max_automaton_states)
+                        dfa = other if dfa is None else intersect(dfa, other, self._options.max_automaton_states)
         if most is not None and most < least:
             return None
         if quoted is not None:
@@ -226,7 +226,7 @@ class Conjunctions:
         lengths = distances(dfa)
         return StringSpec(dfa, least, most, lengths) if lengths.alive(0, least, most) else None
 
-    def _beside_quote(self, literals: Conjunction, quoted: Quoted) -> Conjunction:
+    def _with_quote(self, literals: Conjunction, quoted: Quoted) -> Conjunction:
         """The literals without those that cannot be combined with a quote; lengths can."""
         kept = []
         for literal in literals:
@@ -234,7 +234,8 @@ class Conjunctions:
             if literal is quoted or isinstance(atom, Len):
                 kept.append(literal)
             else:
-                self._context.unsupported(literal, "a quote together with another condition on its text")
+                where = literal if self._context.lowered.origin(literal) else atom
+                self._context.unsupported(where, "a quote together with another condition on its text")
         return tuple(kept)
 
     def string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
