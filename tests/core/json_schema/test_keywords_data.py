@@ -151,6 +151,7 @@ def test_sources_are_written_in() -> None:
     }
     corpus = Corpus.build({"a": "one", "b": "two"}, "word")
     written = json_schema(schema, sources={"letter": corpus, "cities": ["Rome"]}).schema
+    assert isinstance(written, dict)
     documents = {"quoteOf": {"documents": {"a": "one", "b": "two"}}, "boundary": "word"}
     assert written["anyOf"] == [{**quoted(), "x-structgen": documents}, {"x-structgen": {"oneOf": ["Rome"]}}]
     assert written["default"] == schema["default"]  # that is data

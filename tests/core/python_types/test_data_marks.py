@@ -26,6 +26,11 @@ class Record:
     quotes: list[Annotated[str, QuoteOf(LETTER, "word")]]
 
 
+class Later(pydantic.BaseModel):
+    quote: Annotated[str, QuoteOf.named("letter", "word")]
+    city: Annotated[str, OneOf.named("cities")]
+
+
 class Typed(TypedDict):
     quote: Annotated[str, QuoteOf({"letter": LETTER, "note": "roof"}), pydantic.Field(max_length=9)]
 
@@ -49,7 +54,8 @@ def test_values_carry_places() -> None:
     assert isinstance(claim.quote, Quote)
     assert claim.quote.places == (("", LETTER.index("roof"), LETTER.index("roof") + 4),)
     typed = json_schema(Typed).parse('{"quote":"roof"}')
-    assert [place.document for place in typed["quote"].places] == ["letter", "note"]
+    quote = typed["quote"]
+    assert isinstance(quote, Quote) and [place.document for place in quote.places] == ["letter", "note"]
     with pytest.raises(RefusedValueError, match="do not say"):
         json_schema(Claim).parse('{"claim":"x","quote":"cellar"}')
     with pytest.raises(pydantic.ValidationError, match="none of the 2 names"):
@@ -70,16 +76,11 @@ def test_pydantics_own_schema_says_the_same() -> None:
 
 
 def test_named_sources_come_with_the_request() -> None:
-    kind = pydantic.create_model(
-        "Later",
-        quote=(Annotated[str, QuoteOf.named("letter", "word")], ...),
-        city=(Annotated[str, OneOf.named("cities")], ...),
-    )
     given = {"letter": "the roof leaks", "cities": NameSet.build(["Rome"])}
-    grammar = json_schema(kind, sources=given).compile(BYTES)
+    grammar = json_schema(Later, sources=given).compile(BYTES)
     assert grammar.matcher().accept_bytes(b'{"quote":"roof leaks","city":"Rome"}')
     with pytest.raises(ConstraintError, match="no source is called 'letter'"):
-        json_schema(kind).compile(BYTES)
+        json_schema(Later).compile(BYTES)
 
 
 def test_wrong_marks() -> None:
