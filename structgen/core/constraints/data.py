@@ -84,6 +84,7 @@ def substring_of(
     min_chars: int = 1,
     max_chars: int | None = None,
     boundary: Boundary = "char",
+    fold: Iterable[str] | bool = (),
     max_places: int = MAX_PLACES,
 ) -> QuotesConstraint:
     """A quote: a part of some documents, word for word. Its value is a `Quote`, which says where it stands.
@@ -91,7 +92,8 @@ def substring_of(
     Args:
         documents: an index that was built or opened, or a text, or texts by name, that it is built of.
         min_chars, max_chars: code points that the quote has; None: no limit.
-        boundary: where it begins and ends, see `Corpus.build`; an index has its own.
+        boundary, fold: where it begins and ends, and how documents are folded before, see `Corpus.build`; an index has
+            its own.
         max_places: places that its value lists.
 
     Raises:
@@ -102,5 +104,5 @@ def substring_of(
     check_count("max_places", max_places, 0)
     if max_chars is not None:
         check_count("max_chars", max_chars, max(min_chars, 1))
-    corpus = documents if isinstance(documents, Corpus) else Corpus.build(documents, boundary)
+    corpus = documents if isinstance(documents, Corpus) else Corpus.build(documents, boundary, fold)
     return QuotesConstraint(corpus, min_chars, max_chars, max_places)

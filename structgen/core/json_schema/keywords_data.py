@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     Source = str | Mapping[str, str] | Iterable[str] | Corpus | NameSet
 
 NAME = "x-structgen"
-QUOTE_OF, ONE_OF, BOUNDARY = "quoteOf", "oneOf", "boundary"
-WORDS = frozenset({QUOTE_OF, ONE_OF, BOUNDARY})
+QUOTE_OF, ONE_OF, BOUNDARY, FOLD = "quoteOf", "oneOf", "boundary", "fold"
+WORDS = frozenset({QUOTE_OF, ONE_OF, BOUNDARY, FOLD})
 _DATA = frozenset({"const", "default", "enum", "examples"})  # whose values are no schemas
 _NOT_STRING = Type(ANY & ~STRING)
 _FORMS = 'the name of a source, {"text": "..."} or {"documents": {"name": "...", ...}}'
@@ -61,7 +61,7 @@ def _corpus(given: dict[str, Any], pointer: Pointer) -> Corpus:
     """The index of the documents that a value names."""
     from structgen.core.text_sets.known import known_corpus  # deferred: only some schemas have documents
 
-    source, boundary = given[QUOTE_OF], given.get(BOUNDARY, "char")
+    source, boundary, fold = given[QUOTE_OF], given.get(BOUNDARY, "char"), given.get(FOLD, False)
     if isinstance(source, str):
         _refuse_name(source, pointer)
     form = checks.mapping(source, pointer)
@@ -71,8 +71,10 @@ def _corpus(given: dict[str, Any], pointer: Pointer) -> Corpus:
         documents = checks.mapping(form["documents"], (pointer, "documents"))
     else:
         checks.refuse(pointer, _FORMS, source)
+    if not isinstance(fold, bool):
+        fold = checks.strings(fold, (pointer[0], FOLD))
     try:
-        return known_corpus(documents, boundary)
+        return known_corpus(documents, boundary, fold)
     except (ConstraintError, OptionsError) as error:
         raise SchemaError(str(error), pointer=_text(pointer), keyword=NAME) from error
 
@@ -137,7 +139,8 @@ def written_documents(source: Any, what: str = "the source") -> dict[str, Any]:
 
     if isinstance(source, Corpus):
         remember(source)
-        return {QUOTE_OF: {"documents": source.texts()}, BOUNDARY: source.boundary_name}
+        folds = {FOLD: list(source.folds)} if source.folds else {}
+        return {QUOTE_OF: {"documents": source.texts()}, BOUNDARY: source.boundary_name, **folds}
     if isinstance(source, str):
         return {QUOTE_OF: {"text": source}}
     if isinstance(source, Mapping):

@@ -11,6 +11,7 @@ from pydantic_core import core_schema
 
 from structgen.core.json_schema.keywords_data import (
     BOUNDARY,
+    FOLD,
     NAME,
     ONE_OF,
     QUOTE_OF,
@@ -19,6 +20,7 @@ from structgen.core.json_schema.keywords_data import (
 )
 from structgen.core.text_sets.borders import Boundary, boundary_number
 from structgen.core.text_sets.corpus import Corpus, Quote
+from structgen.core.text_sets.folding import checked_folds
 from structgen.core.text_sets.known import known_corpus
 from structgen.core.text_sets.names import NameSet
 
@@ -56,29 +58,34 @@ class QuoteOf(DataMark):
 
     Args:
         documents: a text, texts by name or a `Corpus`. `named` says instead that they come with the request.
-        boundary: where quotes begin and end, see `Corpus.build`; an index has its own.
+        boundary, fold: where quotes begin and end, and how documents are folded, see `Corpus.build`; an index has its
+            own.
 
     Raises:
         ConstraintError, OptionsError: as `Corpus.build`.
     """
 
-    def __init__(self, documents: str | Mapping[str, str] | Corpus, boundary: Boundary = "char") -> None:
-        boundary_number(boundary)
-        self.keyword = {BOUNDARY: boundary, **written_documents(documents)}
+    def __init__(
+        self,
+        documents: str | Mapping[str, str] | Corpus,
+        boundary: Boundary = "char",
+        fold: Iterable[str] | bool = (),
+    ) -> None:
+        self.keyword = {**_borders(boundary, fold), **written_documents(documents)}
         self.corpus: Corpus | None = self._index
 
     @classmethod
-    def named(cls, name: str, boundary: Boundary = "char") -> QuoteOf:
+    def named(cls, name: str, boundary: Boundary = "char", fold: Iterable[str] | bool = ()) -> QuoteOf:
         """A quote of documents that come with the request: ``sources={name: ...}``; "prompt" is that itself."""
-        boundary_number(boundary)
         mark = cls.__new__(cls)
-        mark.keyword, mark.corpus = {QUOTE_OF: name, BOUNDARY: boundary}, None
+        mark.keyword, mark.corpus = {QUOTE_OF: name, **_borders(boundary, fold)}, None
         return mark
 
     @cached_property
     def _index(self) -> Corpus:
         source = self.keyword[QUOTE_OF]
-        return known_corpus(source.get("documents") or {"": source["text"]}, self.keyword[BOUNDARY])
+        documents = source.get("documents") or {"": source["text"]}
+        return known_corpus(documents, self.keyword[BOUNDARY], self.keyword.get(FOLD, ()))
 
     def check(self, text: str) -> str:
         """The quote with its places; of documents that are not known yet, the text."""
@@ -88,6 +95,13 @@ class QuoteOf(DataMark):
         if not quote.occurrences:
             raise ValueError(f"the documents do not say {text!r:.200}")
         return quote
+
+
+def _borders(boundary: Boundary, fold: Iterable[str] | bool) -> dict[str, Any]:
+    """What the keyword says of borders and folding."""
+    boundary_number(boundary)
+    folds = checked_folds(fold)
+    return {BOUNDARY: boundary, **({FOLD: list(folds)} if folds else {})}
 
 
 class OneOf(DataMark):

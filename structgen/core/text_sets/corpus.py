@@ -13,11 +13,12 @@ import numpy as np
 from structgen.core.kernels.sorted import calls as k
 from structgen.core.text_sets.borders import BOUNDARIES, Boundary, boundary_number, starts_and_borders
 from structgen.core.text_sets.files import ArrayFile, content_digest, read_arrays, write_arrays
+from structgen.core.text_sets.folding import Fold, Folded, checked_folds, folded
 from structgen.core.text_sets.sorted_texts import MAX_TEXT, Bytes, Int32, SortedTexts, encoded
 from structgen.errors import ConstraintError
 
 _KIND = "documents"
-_ARRAYS = {"text": "|u1", "starts": "<i4", "border": "|u1"}
+_ARRAYS = {"text": "|u1", "starts": "<i4", "border": "|u1", "source": "|u1", "origin": "<i4"}
 _NO_INTS = np.zeros(0, np.int32)
 _STEP = 4096  # bytes of text between places whose code points are counted
 MAX_PLACES = 16
@@ -68,6 +69,7 @@ class Corpus(SortedTexts):
 
     Attributes:
         documents: their names.
+        folds: the rules by which they were folded.
     """
 
     kind = k.QUOTES
@@ -80,29 +82,38 @@ class Corpus(SortedTexts):
         ends: Iterable[int],
         boundary: int,
         digest: str | None = None,
+        folds: Iterable[Fold] = (),
     ) -> None:
         """Of arrays as they are, see `SortedTexts`; ``ends``: of each document the place behind its end byte."""
         self.text, self.starts, self.border = arrays["text"], arrays["starts"], arrays["border"]
         self.documents, self._ends, self.boundary = tuple(names), [0, *ends], boundary
+        self.folds, self._source, self._origin = tuple(folds), arrays["source"], arrays["origin"].reshape(2, -1)
         self.longest = max(np.diff(self._ends).tolist(), default=0)
-        self.digest = digest or content_digest(_KIND, [self.documents, self._ends, boundary], self.text)
+        about = [self.documents, self._ends, boundary, self.folds]
+        self.digest = digest or content_digest(_KIND, about, self.text, self._source)
 
     @classmethod
-    def build(cls, documents: str | Mapping[str, str], boundary: Boundary = "char") -> Corpus:
+    def build(
+        cls, documents: str | Mapping[str, str], boundary: Boundary = "char", fold: Iterable[str] | bool = ()
+    ) -> Corpus:
         """The index of some documents.
 
         Args:
             documents: texts by name, or one text, whose name is "".
             boundary: where quotes begin and end. "char": anywhere. "word": between runs of ``\\w``, of white space and
                 of what is neither; the first is no white space. "line": with lines.
+            fold: how the documents are folded before (`structgen.core.text_sets.folding`): what is written is a part of
+                the folded text, and the value is the source's own text. True: by all rules.
 
         Raises:
             ConstraintError: no document, an empty one, something that is no text or has half of a surrogate pair, none
                 of which a part can be quoted, or more than 2 GiB.
-            OptionsError: another boundary.
+            OptionsError: another boundary or rule.
         """
-        number = boundary_number(boundary)
-        named = _checked_documents(documents)
+        number, folds = boundary_number(boundary), checked_folds(fold)
+        given = _checked_documents(documents)
+        parts = [folded(text, folds) for text in given.values()] if folds else []
+        named = dict(zip(given, (part.text for part in parts), strict=True)) if folds else given
         texts = [encoded(text, f"document {name!r}") for name, text in named.items()]
         lengths = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64)
         if lengths[-1] > MAX_TEXT:
@@ -113,7 +124,8 @@ class Corpus(SortedTexts):
         starts = order[permitted[order]]
         if not len(starts):
             raise ConstraintError(f"nothing of the documents can be quoted by the {boundary}: they are blank")
-        return cls({"text": text, "starts": starts, "border": border}, named, lengths.tolist(), number)
+        arrays = {"text": text, "starts": starts, "border": border, **_map_back(given, parts)}
+        return cls(arrays, named, lengths.tolist(), number, folds=folds)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
@@ -123,14 +135,15 @@ class Corpus(SortedTexts):
             ConstraintError: it cannot be read, is no file of documents, of another version, truncated or damaged.
         """
         file = read_arrays(path, _KIND, _ARRAYS)
-        names, ends, boundary, digest = (file.facts[name] for name in ("names", "ends", "boundary", "digest"))
+        facts = ("names", "ends", "boundary", "digest", "folds")
+        names, ends, boundary, digest, folds = (file.facts[name] for name in facts)
         text = file.arrays["text"]
         fits = len(names) == len(ends) and ends and ends[-1] == len(text) and (np.diff([0, *ends]) > 1).all()
         borders = 0 if boundary == k.CHAR else -(-len(text) // 8)
         if not fits or len(file.arrays["border"]) != borders or not len(file.arrays["starts"]):
             raise ConstraintError(f"{os.fspath(path)} is damaged: the documents do not fill their text")
-        corpus = cls(file.arrays, names, ends, boundary, digest)
-        whole = content_digest(_KIND, None, text, file.arrays["starts"], file.arrays["border"])
+        corpus = cls(file.arrays, names, ends, boundary, digest, folds)
+        whole = content_digest(_KIND, None, *file.arrays.values())
         if verify and whole != file.digest:
             raise ConstraintError(f"{os.fspath(path)} is damaged: its content is not what its hash says")
         return corpus
@@ -141,17 +154,35 @@ class Corpus(SortedTexts):
         Raises:
             OSError: it cannot be written.
         """
-        facts = {"names": self.documents, "ends": self._ends[1:], "boundary": self.boundary, "digest": self.digest}
+        facts = {
+            "names": self.documents,
+            "ends": self._ends[1:],
+            "boundary": self.boundary,
+            "digest": self.digest,
+            "folds": self.folds,
+        }
         arrays: dict[str, Any] = {"text": self.text, "starts": self.starts, "border": self.border}
+        arrays |= {"source": self._source, "origin": self._origin.reshape(-1)}
         write_arrays(path, ArrayFile(_KIND, content_digest(_KIND, None, *arrays.values()), facts, arrays))
 
     def quote(self, text: str, max_places: int = MAX_PLACES) -> Quote:
-        """A quote with its places; of a text that stands nowhere, none."""
+        """A quote with its places; of a text that stands nowhere, none.
+
+        Where documents were folded, so is a text that they do not have as it is, and the quote is that of its first
+        place.
+        """
+        quote = self._quote(text, max_places)
+        return self._quote(folded(text, self.folds).text, max_places) if self.folds and not quote.occurrences else quote
+
+    def _quote(self, text: str, max_places: int) -> Quote:
         data = text.encode(errors="surrogatepass")
         first, end = self.interval(data)
         places = np.sort(self.starts[first:end].astype(np.int64))
         places = places[self._may_end(places + len(data))] if data else places[:0]
-        return Quote(text, (self._place(offset, len(data)) for offset in places[:max_places].tolist()), len(places))
+        listed = [self._place(offset, len(data)) for offset in places[: max(max_places, 1)].tolist()]
+        if self.folds and listed:
+            text = self._texts[listed[0].document][listed[0].start : listed[0].end]
+        return Quote(text, listed[:max_places], len(places))
 
     def continuations(self, state: int) -> list[bytes]:
         """What the documents go on with in a state of which few places are left; else nothing."""
@@ -186,7 +217,14 @@ class Corpus(SortedTexts):
         return BOUNDARIES[self.boundary]
 
     def texts(self) -> dict[str, str]:
-        """The documents by name."""
+        """The documents by name, as they were before they were folded."""
+        return dict(self._texts)
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        if self.folds:
+            texts = self._source.tobytes()[:-1].split(b"\xff")
+            return {name: text.decode() for name, text in zip(self.documents, texts, strict=True)}
         ends = self._ends
         return {
             name: self.text[begin : end - 1].tobytes().decode()
@@ -206,8 +244,10 @@ class Corpus(SortedTexts):
         permitted &= text != k.END
         order = k.suffix_array(text.astype(np.int32), k.END)
         starts = order[permitted[order]]
-        arrays = {"text": text, "starts": starts, "border": self.border}
-        return Corpus(arrays, self.documents, self._ends[1:], self.boundary) if len(starts) else None
+        arrays = {"text": text, "starts": starts, "border": self.border, "source": self._source, "origin": self._origin}
+        if not len(starts):
+            return None
+        return Corpus(arrays, self.documents, self._ends[1:], self.boundary, folds=self.folds)
 
     def __repr__(self) -> str:
         return f"Corpus({len(self.documents):,} documents, {len(self.text):,} bytes, digest={self.digest!r})"
@@ -220,6 +260,9 @@ class Corpus(SortedTexts):
 
     def _place(self, offset: int, size: int) -> QuotePlace:
         number = bisect_right(self._ends, offset) - 1
+        if self.folds:
+            begin, end = self._origin[0, self._points(offset)], self._origin[1, self._points(offset + size) - 1]
+            return QuotePlace(self.documents[number], int(begin), int(end))
         first = self._points(self._ends[number])
         return QuotePlace(self.documents[number], self._points(offset) - first, self._points(offset + size) - first)
 
@@ -235,6 +278,16 @@ class Corpus(SortedTexts):
         heads = (self.text & 0xC0) != 0x80
         sums = np.add.reduceat(heads, np.arange(0, len(heads), _STEP), dtype=np.int64)
         return np.concatenate([[0], np.cumsum(sums)])
+
+
+def _map_back(given: Mapping[str, str], parts: list[Folded]) -> dict[str, Any]:
+    """The sources of folded documents, each with the byte FF behind it, and where in them the code points stand."""
+    if not parts:
+        return {"source": np.zeros(0, np.uint8), "origin": _NO_INTS}
+    over = np.zeros((2, 1), np.int32)  # for the end of each document
+    origin = np.concatenate([array for part in parts for array in (part.origin, over)], axis=1)
+    source = b"\xff".join([*(text.encode() for text in given.values()), b""])
+    return {"source": np.frombuffer(source, np.uint8), "origin": origin.reshape(-1)}
 
 
 def _checked_documents(documents: Any) -> dict[str, str]:

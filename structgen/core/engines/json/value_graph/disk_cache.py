@@ -188,7 +188,7 @@ def _read_string(found: Any, parts: list[tuple[Any, Any]]) -> StringAlternative:
         return EnumSpec(tuple(found))
     least, most = found["lengths"]
     if "quoted" in found:
-        return QuoteSpec(known_corpus(found["quoted"], found["boundary"]), least, most)
+        return QuoteSpec(known_corpus(found["quoted"], found["boundary"], found["fold"]), least, most)
     dfa = None
     if found["dfa"] is not None:
         table, ends = parts[found["dfa"]]

@@ -170,6 +170,7 @@ class QuoteSpec:
         return {
             "quoted": self.corpus.texts(),
             "boundary": self.corpus.boundary_name,
+            "fold": self.corpus.folds,
             "lengths": [self.least, self.most],
         }
 
