@@ -142,6 +142,11 @@ class NameSet(SortedTexts):
     def __repr__(self) -> str:
         return f"NameSet({len(self):,} names, digest={self.digest!r})"
 
+    def listed(self, first: int, end: int) -> list[str]:
+        """The names of some entries, in order."""
+        ends = self.starts[first : end + 1].tolist()
+        return [self.text[begin:end].tobytes().decode(errors="replace") for begin, end in pairwise(ends)]
+
     def _names(self) -> Iterator[bytes]:
         data, ends = self.text.tobytes(), self.starts.tolist()
         return (data[begin:end] for begin, end in pairwise(ends))
