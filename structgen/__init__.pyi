@@ -9,8 +9,10 @@ from structgen.core.compilers import compile_regex as compile_regex
 from structgen.core.compilers import compile_tag_dispatch as compile_tag_dispatch
 from structgen.core.constraints.base import Constraint as Constraint
 from structgen.core.constraints.combined import ConcatConstraint as ConcatConstraint
+from structgen.core.constraints.combined import IntersectionConstraint as IntersectionConstraint
 from structgen.core.constraints.combined import UnionConstraint as UnionConstraint
 from structgen.core.constraints.combined import concat as concat
+from structgen.core.constraints.combined import intersect as intersect
 from structgen.core.constraints.combined import union as union
 from structgen.core.constraints.composed import TagDispatch as TagDispatch
 from structgen.core.constraints.composed import TagPart as TagPart
@@ -19,6 +21,9 @@ from structgen.core.constraints.composed import tag_dispatch as tag_dispatch
 from structgen.core.constraints.data import one_of as one_of
 from structgen.core.constraints.data import substring_of as substring_of
 from structgen.core.constraints.json import json_schema as json_schema
+from structgen.core.constraints.phrases import PhraseConstraint as PhraseConstraint
+from structgen.core.constraints.phrases import avoiding as avoiding
+from structgen.core.constraints.phrases import including as including
 from structgen.core.constraints.text import TextConstraint as TextConstraint
 from structgen.core.constraints.text import choice as choice
 from structgen.core.constraints.text import gbnf as gbnf
