@@ -37,6 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(datastore, "load_tokenizer", lambda _: CharTokenizer(eos=1))
     monkeypatch.setattr(datastore, "Vocabulary", SimpleNamespace(from_transformers=lambda _: vocabulary(eos=1)))
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "prompt": "p"}\n')
+    (tmp_path / "schema.json").write_text(SCHEMA)
     (tmp_path / "text.txt").write_text("abc")
     NameSet.build(["abc"]).save(tmp_path / "known.names")
     (tmp_path / "data").mkdir()
@@ -49,6 +50,9 @@ MODEL_RUN = ["--model", "tiny_bench:load", "--limit", "1", "--max-new-tokens", "
 BENCH = ["bench", "jsonschemabench", "--data", "data", *MODEL_RUN, "--engines", "none", "--shots", "0"]
 GOOD: dict[str, list[str]] = {
     "generate": ["generate", "p", "--schema", SCHEMA],
+    "compare": ["compare", SCHEMA, SCHEMA],
+    "examples": ["examples", SCHEMA],
+    "lint": ["lint", "schema.json"],
     "check": ["check", '{"properties": {"a": {"type": "integer"}}}'],
     "validate": ["validate", SCHEMA, "-"],
     "batch": ["batch", "rows.jsonl", "--schema", SCHEMA, "-o", "out.jsonl"],
@@ -66,6 +70,9 @@ GOOD: dict[str, list[str]] = {
 }
 BAD: dict[str, list[str]] = {
     "generate": ["generate", "p", "--schema", '{"type": "strin"}'],
+    "compare": ["compare", "no.json", "no.json"],
+    "examples": ["examples", "no.json"],
+    "lint": ["lint", "schema.json", "--fail-on", "perhaps"],
     "check": ["check", "no.json"],
     "validate": ["validate", SCHEMA],
     "batch": ["batch", "no.jsonl"],

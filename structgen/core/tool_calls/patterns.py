@@ -179,6 +179,8 @@ class NestedArguments:
 
 Piece: TypeAlias = "str | Marker | Gap | CallId | WithId | Parameters | NestedArguments | Slot"
 Pattern: TypeAlias = tuple[Piece, ...]
+CHANNELS = ("commentary", "analysis", "final")
+"""Where calls of Harmony may stand; they are written in the first."""
 SPACE = Gap("[ ]?", " ")
 """Between the parts of JSON around a call."""
 
