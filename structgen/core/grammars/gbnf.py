@@ -29,6 +29,7 @@ from structgen.core.grammars.ebnf_tree import (
 )
 from structgen.core.grammars.ebnf_writer import EbnfWriter
 from structgen.core.grammars.limits import check_text, grammar_refusal, limited
+from structgen.core.grammars.named_tokens import rules_by_token
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Place
 from structgen.core.grammars.token_terminals import token_pattern
 from structgen.core.grammars.xgrammar_ebnf import read_xgrammar_rules
@@ -51,9 +52,10 @@ def read_gbnf(
     *,
     dialect: GbnfDialect = "llama.cpp",
     captures: Iterable[tuple[str, str]] = (),
+    names: Collection[str] = (),
 ) -> ContextFreeGrammar:
     """`read_gbnf_with` without grammars that are given."""
-    return read_gbnf_with(text, start, max_repetitions, dialect=dialect, captures=captures)[0]
+    return read_gbnf_with(text, start, max_repetitions, dialect=dialect, captures=captures, names=names)[0]
 
 
 def read_gbnf_with(
@@ -64,6 +66,7 @@ def read_gbnf_with(
     dialect: GbnfDialect = "llama.cpp",
     captures: Iterable[tuple[str, str]] = (),
     given: Collection[str] = (),
+    names: Collection[str] = (),
 ) -> tuple[ContextFreeGrammar, dict[int, str]]:
     """Read a GBNF grammar: the grammar, and the names of those given, by terminal number.
 
@@ -76,6 +79,7 @@ def read_gbnf_with(
         dialect: whose notation it is.
         captures: rules that are captured besides those that say so, and the names of what they capture.
         given: names that stand for texts of other grammars.
+        names: special tokens that are meant where a literal holds their names.
 
     Raises:
         GrammarError: not legal (line, column and a caret), an undefined rule, or no rule ``start``.
@@ -88,7 +92,9 @@ def read_gbnf_with(
     check_text(text)
     most = MAX_REPEAT[dialect] if max_repetitions is None else max_repetitions
     with limited(grammar_refusal(text)):
-        rules = _Parser(EbnfText(text), most).rules() if dialect == "llama.cpp" else read_xgrammar_rules(text, most)
+        is_gbnf = dialect == "llama.cpp"
+        rules = _Parser(EbnfText(text), most).rules() if is_gbnf else read_xgrammar_rules(text, most, names)
+        rules = rules_by_token(rules, names) if names else rules
         for name in given:
             if name in rules:
                 EbnfText(text).fail_at(f"the rule {name!r} is defined, and given as a terminal", rules[name].place)
