@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from structgen.cli.common import BadInput, print_json, read_text
 from structgen.cli.consoles import out
 from structgen.cli.options import AsJson, Commands
-from structgen.core.text_sets.corpus import Corpus
-from structgen.core.text_sets.names import NameSet
 from structgen.errors import ConstraintError
+
+if TYPE_CHECKING:
+    from structgen.core.text_sets.corpus import Corpus
+    from structgen.core.text_sets.names import NameSet
 
 names = Commands(help="Sets of names and documents, as files.", no_args_is_help=True, rich_markup_mode=None)
 SHOWN = 20
@@ -33,6 +35,9 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Write a set of names, or an index of documents. Files hold a name a line, or are a document each."""
+    from structgen.core.text_sets.corpus import Corpus
+    from structgen.core.text_sets.names import NameSet
+
     texts = {str(path): read_text(str(path)) for path in files}
     made: NameSet | Corpus
     if documents:
@@ -54,6 +59,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Say what a file holds. Its content is compared with its hash. Exit code 2 if it is damaged."""
+    from structgen.core.text_sets.names import NameSet
+
     opened = _opened(file)
     listed = _names(opened, begin, limit) if isinstance(opened, NameSet) else _places(opened, begin, limit)
     _say(file, opened, as_json, listed)
@@ -65,6 +72,9 @@ def _opened(file: Path) -> NameSet | Corpus:
     Raises:
         ConstraintError: it is of neither, or damaged.
     """
+    from structgen.core.text_sets.corpus import Corpus
+    from structgen.core.text_sets.names import NameSet
+
     openers: list[Callable[..., NameSet | Corpus]] = [NameSet.open, Corpus.open]
     try:
         return openers[0](file, verify=True)
@@ -86,7 +96,7 @@ def _places(opened: Corpus, begin: str, limit: int) -> list[Any]:
 
 def _say(file: Path, made: NameSet | Corpus, as_json: bool, listed: list[Any] | None = None) -> None:
     """Print what a file holds."""
-    size = {"names": len(made)} if isinstance(made, NameSet) else {"documents": len(made.documents)}
+    size = {"documents": len(made.documents)} if hasattr(made, "documents") else {"names": len(made)}
     facts = {"file": str(file), **size, "bytes": made.memory_bytes, "digest": made.digest}
     if as_json:
         print_json(facts if listed is None else {**facts, "found": listed})
