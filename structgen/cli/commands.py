@@ -25,6 +25,7 @@ from structgen.cli.common import (
 )
 from structgen.cli.configuration import read_config
 from structgen.cli.consoles import err, out
+from structgen.cli.names import names
 from structgen.cli.options import (
     DEFAULT_DECODING,
     DEFAULT_MODEL_OPTIONS,
@@ -64,6 +65,7 @@ app = Commands(
     rich_markup_mode=None,  # its tables cut the names of options off in a terminal of 80 columns
 )
 app.add_typer(bench, name="bench")
+app.add_typer(names, name="names")
 
 
 def _print_version(wanted: bool) -> None:
