@@ -6,8 +6,10 @@ An engine draws by itself, so here the same question is asked before: of the tok
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -93,9 +95,9 @@ class BudgetedMask:
     def _is_far(self, budget: int, taken: int) -> bool:
         """Whether no token leads to where the output cannot be closed; then also notes how long that holds."""
         bound = self._matcher.completion_bound()
-        before, known = self._last
-        if known < TOO_LONG and bound < TOO_LONG and taken > before:
-            self._reach = max(self._reach, -(-(bound - known) // (taken - before)))
+        before, bound_then = self._last
+        if bound_then < TOO_LONG and bound < TOO_LONG and taken > before:
+            self._reach = max(self._reach, -(-(bound - bound_then) // (taken - before)))
         elif not self._reach and bound < TOO_LONG:
             self._reach = min(max(REACH, bound), FURTHEST)
         self._last = taken, bound
@@ -115,7 +117,7 @@ class BudgetedMask:
             if tokens is not None and (best[0] is None or len(tokens) < len(best[1])):
                 best = text, tokens
         if len(self._plans) > MOST_PLANS:
-            self._plans = {place: text for place, text in self._plans.items() if place > taken - MOST_PLANS // 2}
+            self._plans = {count: text for count, text in self._plans.items() if count > taken - MOST_PLANS // 2}
         if best[0] is not None:
             self._plans[taken] = best[0]
         return best
@@ -166,6 +168,27 @@ class BudgetedMask:
             matcher.rollback(1)
 
 
+class Total:
+    """The tokens that an engine's request may write, as its grammar counts them. Holds the request weakly.
+
+    Tokens that the grammar does not see, such as thinking, are those that the request has and the grammar has not
+    taken; in the middle of a draft these are too few, so the most that were ever seen count.
+
+    Args:
+        request: the engine's.
+        written, most: of the request: the tokens that it has, and those that it may have.
+    """
+
+    def __init__(self, request: Any, written: Callable[[Any], int], most: Callable[[Any], int]) -> None:
+        self._request, self._written, self._most = weakref.proxy(request), written, most
+        self._unseen = 0
+
+    def __call__(self, taken: int) -> int:
+        """Tokens that the grammar may take in all, given that it has taken so many."""
+        self._unseen = max(self._unseen, self._written(self._request) - taken)
+        return self._most(self._request) - self._unseen
+
+
 class TokensByBytes:
     """What bytes the tokens of a vocabulary hold. Shared by all outputs over it.
 
@@ -180,13 +203,13 @@ class TokensByBytes:
 
     def hold(self, byte_set: int) -> npt.NDArray[np.bool_]:
         """Which tokens hold one of a set of bytes (bit b for byte b), bool[V]; tokens without text do."""
-        known = self._holding.get(byte_set)
-        if known is None:
+        holding = self._holding.get(byte_set)
+        if holding is None:
             inside = np.array([byte_set >> byte & 1 for byte in range(256)], np.int64)
             counts = np.concatenate(([0], np.cumsum(inside[self._vocabulary.token_bytes])))
-            found = np.diff(counts[self._vocabulary.token_offsets]) > 0
-            known = self._holding[byte_set] = found | (self.lengths == 0)
-        return known
+            inner = np.diff(counts[self._vocabulary.token_offsets]) > 0
+            holding = self._holding[byte_set] = inner | (self.lengths == 0)
+        return holding
 
 
 @lru_cache(4)

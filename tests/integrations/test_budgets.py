@@ -150,9 +150,9 @@ def test_masks_are_those_of_all_texts(pattern: str, total: int, vocabulary: Voca
         return
     for tokens in whole:
         request = budgeted(grammar, total)
-        for place, token in enumerate((*tokens, 5)):
-            begun = tokens[:place]
-            wanted = {text[place] for text in whole if text[:place] == begun and len(text) > place}
+        for number, token in enumerate((*tokens, 5)):
+            begun = tokens[:number]
+            wanted = {text[number] for text in whole if text[:number] == begun and len(text) > number}
             wanted |= {5} if begun in whole else set()
             found = set(mask_of(request).tolist())
             assert found and (found == wanted if vocabulary is BYTES else found <= wanted), (begun, found, wanted)

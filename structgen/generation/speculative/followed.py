@@ -13,13 +13,21 @@ from structgen.generation.speculative.forced import CanonicalTokens, ForcedDraft
 from structgen.generation.speculative.length import Fixed, Pause
 from structgen.generation.speculative.merge import grow
 from structgen.generation.speculative.near_end import ClosingDrafter
+from structgen.generation.speculative.ngram import NgramDrafter
 from structgen.generation.speculative.shape import ShapeDrafter
 from structgen.generation.speculative.structure import StructureDrafter
 from structgen.generation.speculative.tree import TAIL, DraftTree, Node
 
-LEAST = 0.3  # the calibrated chance of a chain's last token, below which it ends before
+LEAST = 0.15  # the calibrated chance of a chain's last token, below which it ends before
 
-NAMES = (ForcedDrafter.name, StructureDrafter.name, ShapeDrafter.name, CopyDrafter.name, ClosingDrafter.name)
+NAMES = (
+    ForcedDrafter.name,
+    StructureDrafter.name,
+    ShapeDrafter.name,
+    CopyDrafter.name,
+    ClosingDrafter.name,
+    NgramDrafter.name,
+)
 """Drafters that need neither the model nor its logits."""
 
 
@@ -34,14 +42,15 @@ class Follower:
     def __init__(self, tokenizer: object, written: Written, names: Sequence[str] = NAMES) -> None:
         vocabulary = written.vocabulary
         canonical = CanonicalTokens(tokenizer, vocabulary)
-        known = (
+        drafters = (
             ForcedDrafter(canonical),
             StructureDrafter(canonical),
             ShapeDrafter(vocabulary),
             CopyDrafter(canonical, vocabulary),
             ClosingDrafter(),
+            NgramDrafter(),
         )
-        self.drafters = [drafter for drafter in known if drafter.name in names]
+        self.drafters = [drafter for drafter in drafters if drafter.name in names]
         self.acceptance = Acceptance()
 
     def start(self, prompt: Sequence[int], written: Written) -> FollowedSequence:
@@ -68,14 +77,15 @@ class FollowedSequence:
         for source in self._sources:
             source.extend(tokens)
 
-    def propose(self, matcher: Matcher, most: int) -> list[int]:
-        """The tokens that may come next, as far as their chance is fair; none where drafts have not paid lately.
+    def propose(self, matcher: Matcher, most: int, *, pauses: bool = False) -> list[int]:
+        """The tokens that may come next, as far as their chance is fair.
 
         Args:
             matcher: where the output stands; it is not moved.
             most: tokens at most.
+            pauses: whether none are drafted for a while where drafts have not paid lately.
         """
-        if most < 1 or not self._tail or self._pause.step():
+        if most < 1 or not self._tail or (pauses and self._pause.step()):
             return []
         root = Node(self._tail[-1], None, self._tail, matcher)
         for source in self._sources:
@@ -101,8 +111,8 @@ class FollowedSequence:
             if node is None:
                 break
             allowed = [proposed for proposed in node.proposals if proposed not in node.refused]
-            place = allowed.index(token) if token in allowed else None
-            self._acceptance.learn([node.proposals[proposed] for proposed in allowed], place)
+            right_one = allowed.index(token) if token in allowed else None
+            self._acceptance.learn([node.proposals[proposed] for proposed in allowed], right_one)
             following = node.children.get(token)
             node = following if following is not None and following.index >= 0 else None
             if node is not None:

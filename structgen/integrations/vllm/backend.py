@@ -136,10 +136,10 @@ class VllmBackend(StructuredOutputBackend):
 
     def follower(self, written: Written) -> Follower:
         """What drafts outputs over the vocabulary of one of them."""
-        known = self._followers.get(written.vocabulary)
-        if known is None:
-            known = self._followers[written.vocabulary] = Follower(self.tokenizer, written, draft_names())
-        return known
+        follower = self._followers.get(written.vocabulary)
+        if follower is None:
+            follower = self._followers[written.vocabulary] = Follower(self.tokenizer, written, draft_names())
+        return follower
 
     def destroy(self) -> None:
         """Nothing to free: compiled forms belong to the process."""

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from structgen.integrations.vllm.backend import VllmGrammar
 
 
+FEW = 16
+"""Rows of a step, up to which each is drafted for; beyond, those where drafts pay."""
+
+
 class Nothing:
     """A proposer for vLLM's method "custom_class": it has no drafts. Imports nothing of structgen's engines."""
 
@@ -57,11 +61,11 @@ class WrittenRequest:
 
     def new_tokens(self) -> list[int]:
         """The tokens that were written since the last time."""
-        found = list(self._request.output_token_ids[self.seen :])
-        self.seen += len(found)
-        for token in found:
+        new = list(self._request.output_token_ids[self.seen :])
+        self.seen += len(new)
+        for token in new:
             self._data += self.vocabulary.tokens[token] if token < self.vocabulary.size else b""
-        return found
+        return new
 
 
 def draft(scheduler: Any, names: Sequence[str]) -> None:
@@ -84,16 +88,16 @@ def draft(scheduler: Any, names: Sequence[str]) -> None:
         if manager._get_constraint_bounds(request, ()).constraint_start:
             continue  # it is still thinking
         most = min(scheduler.num_spec_tokens, request.max_tokens - request.num_output_tokens - 1)
-        ours = _ours(manager, request, grammar, most)
+        ours = _ours(manager, request, grammar, most, len(names) > FEW)
         if len(ours) > len(request.spec_token_ids):
             request.spec_token_ids = ours
 
 
-def _ours(manager: Any, request: Any, grammar: VllmGrammar, most: int) -> list[int]:
+def _ours(manager: Any, request: Any, grammar: VllmGrammar, most: int, pauses: bool) -> list[int]:
     if grammar.drafts is None:
         written = WrittenRequest(request, grammar)
         prompt = [*(request.prompt_token_ids or ()), *request.output_token_ids[: written.seen]]
         grammar.drafts = written, manager.backend.follower(written).start(prompt, written)
     written, sequence = grammar.drafts
     sequence.extend(written.new_tokens())
-    return manager.validate_tokens(request, sequence.propose(grammar.request.matcher, most))
+    return manager.validate_tokens(request, sequence.propose(grammar.request.matcher, most, pauses=pauses))

@@ -48,8 +48,8 @@ def _walking(
     manager: Any, requests: dict[str, Any], ids: list[str], drafts: dict[str, list[int]], original: Callable[..., Any]
 ) -> Any:
     """vLLM's own walk along drafts, in which a token is accepted and the mask behind it filled in one call."""
-    found = [requests[name].structured_output_request.grammar for name in ids]
-    grammars = [grammar for grammar in found if isinstance(grammar, VllmGrammar)]
+    every = [requests[name].structured_output_request.grammar for name in ids]
+    grammars = [grammar for grammar in every if isinstance(grammar, VllmGrammar)]
     try:
         for grammar in grammars:
             grammar.walks = True

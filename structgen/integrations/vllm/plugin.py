@@ -87,6 +87,13 @@ def installed_version() -> str:
     return "of no known version"
 
 
+def fits() -> list[tuple[str, str, str, bool]]:
+    """For each part: what it gives, what it hangs on, what differs ("" if nothing), whether the backend needs it."""
+    classes = ("the backend", "StructuredOutputBackend, StructuredOutputGrammar", class_misfit(), True)
+    hooks = [(hook.gives, hook.name, hook.misfit(), hook in BACKEND) for hook in (*BACKEND, *EXTRAS)]
+    return [classes, *hooks]
+
+
 def make_extras() -> None:
     """Wrap what budgets, masks in one call and drafts hang on; what does not fit is left out."""
     for hook in EXTRAS:

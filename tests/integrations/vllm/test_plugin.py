@@ -89,12 +89,12 @@ def test_another_interface_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.usefixtures("registered")
-@pytest.mark.parametrize("place", range(len(plugin.EXTRAS)))
+@pytest.mark.parametrize("number", range(len(plugin.EXTRAS)))
 def test_each_extra_may_be_absent_alone(
-    place: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A method that takes something else is left as it is, named in one line; the others are wrapped."""
-    missing = plugin.EXTRAS[place]
+    missing = plugin.EXTRAS[number]
     owner = getattr(importlib.import_module(missing.module), missing.owner)
     original = getattr(owner, missing.method)
 

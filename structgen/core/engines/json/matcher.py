@@ -154,8 +154,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         for members, jobs in groups.values():
             context, first = members[0]._rows.context(), 0
             while (first := machine.fills(context.address, jobs.buffer_info()[0], first, len(members))) < len(members):
-                place = layout.JOB_SIZE * first
-                members[first]._fill_on(context, jobs[place + layout.J_STATUS], jobs[place + layout.J_OUT])
+                job = layout.JOB_SIZE * first
+                members[first]._fill_on(context, jobs[job + layout.J_STATUS], jobs[job + layout.J_OUT])
                 first += 1
 
     @classmethod
