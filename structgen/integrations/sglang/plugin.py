@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from structgen.errors import IntegrationError
+from structgen.integrations.sglang import dialects
 from structgen.integrations.sglang.hooks import HOOKS, misfit
 
 NAME = "structgen"
@@ -35,6 +36,9 @@ def register() -> None:
         add_grammar_backend_choices([NAME])
     register_grammar_backend(NAME, make)
     _add_hooks()
+    missing = dialects.register()
+    if missing:
+        _log.warning("tool calls without a structural tag of SGLang's stay without one: %s", missing)
 
 
 @cache

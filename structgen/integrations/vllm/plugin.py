@@ -18,6 +18,7 @@ from typing import Any
 from structgen.errors import IntegrationError, OptionsError, StructgenError, dotted
 from structgen.integrations.engine_hooks import Hook, differing
 from structgen.integrations.engine_settings import on_budget
+from structgen.integrations.vllm import dialects
 from structgen.integrations.vllm.settings import JSON_SETTING, NAME, SWITCH, json_options, refused_field
 
 MADE_FOR = "0.33"
@@ -64,6 +65,9 @@ def register() -> None:
         )
     for hook in BACKEND:
         hook.make()
+    missing = dialects.patch()
+    if missing:
+        _log.warning("tool calls without a structural tag of vLLM's stay without one: %s", missing)
 
 
 def class_misfit() -> str:
