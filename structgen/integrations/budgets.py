@@ -185,8 +185,11 @@ class Total:
 
     def __call__(self, taken: int) -> int:
         """Tokens that the grammar may take in all, given that it has taken so many."""
-        self._unseen = max(self._unseen, self._written(self._request) - taken)
-        return self._most(self._request) - self._unseen
+        try:
+            self._unseen = max(self._unseen, self._written(self._request) - taken)
+            return self._most(self._request) - self._unseen
+        except ReferenceError:  # the engine has done with it
+            return TOO_LONG
 
 
 class TokensByBytes:
