@@ -263,6 +263,22 @@ def datastore(
     raise typer.Exit(run(files, output, lines, model, as_json))
 
 
+@app.command("vllm-check")
+def vllm_check(as_json: AsJson = False) -> None:
+    """Say which parts of structgen fit the installed vLLM. Exit code 1 if its backend does not."""
+    from structgen.cli.engine_check import run
+
+    raise typer.Exit(run("vllm", as_json))
+
+
+@app.command("sglang-check")
+def sglang_check(as_json: AsJson = False) -> None:
+    """Say which parts of structgen fit the installed SGLang. Exit code 1 if its backend does not."""
+    from structgen.cli.engine_check import run
+
+    raise typer.Exit(run("sglang", as_json))
+
+
 @app.command()
 def sample(
     prompt: Annotated[str, typer.Argument(help="The prompt.")],

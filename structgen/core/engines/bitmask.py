@@ -116,7 +116,9 @@ def check_apart(matchers: Sequence[Matcher | None]) -> None:
 
 
 def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32]) -> None:
-    """Fill row i of ``bitmask`` for ``matchers[i]``; None leaves its row as it is. Large batches use several threads.
+    """Fill row i of ``bitmask`` for ``matchers[i]``; None leaves its row as it is.
+
+    Rows of JSON Schema grammars are filled in one call without the GIL; large batches use several threads.
 
     Raises:
         BitmaskError: wrong dtype, shape or layout, or fewer rows than matchers.
@@ -124,15 +126,20 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.ND
     check_apart(matchers)
 
     def part(first: int, last: int) -> None:
+        kinds: dict[type[Any], tuple[list[Any], list[int]]] = {}
         for index in range(first, last):
             matcher = matchers[index]
             if matcher is not None:
-                matcher.fill_next_token_bitmask(bitmask, index)
+                members, rows = kinds.setdefault(type(matcher), ([], []))
+                members.append(matcher)
+                rows.append(index)
+        for kind, (members, rows) in kinds.items():
+            kind.fill_all(members, bitmask, rows)
 
     try:
         in_parts(part, len(matchers), len(matchers) // MASKS_PER_THREAD)
     except AttributeError:
-        kinds = [type(one) for one in matchers if one is not None and not hasattr(one, "fill_next_token_bitmask")]
+        kinds = [type(one) for one in matchers if one is not None and not hasattr(one, "fill_all")]
         if not kinds:
             raise
         raise BitmaskError(f"matchers are what grammar.matcher() makes, and there is a {kinds[0].__name__}") from None

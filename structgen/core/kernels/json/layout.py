@@ -120,6 +120,7 @@ LOG_ROWS, LOG_TOKENS = 8, 1024  # that an entry lists; of others the whole row i
 CHANCES = 16  # entries in use that are moved, at most, to make room for one
 
 # --- operations of the entry ---
-ADVANCE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, STEP, STEPS = range(8)
-# ``jobs`` int64[n, 4] of STEPS: a matcher's block, its token, address of its row, what came of it
+ADVANCE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, STEP, STEPS, FILLS = range(9)
+# ``jobs`` int64[n, 4] of STEPS and FILLS: a matcher's block, its token (of FILLS: nothing), address of its row, what
+# came of it
 J_BLOCK, J_TOKEN, J_OUT, J_STATUS, JOB_SIZE = range(5)
