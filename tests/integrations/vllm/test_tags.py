@@ -150,7 +150,7 @@ def test_walks_are_read_by_the_parser(key: str, mode: str) -> None:
 def _begun(tag: tags.Tag, rng: random.Random) -> str:
     """Where a call may be left out: perhaps some text, and what begins a call."""
     given = json.loads(tag.text)["format"]
-    if given["type"] != "triggered_tags" or rng.random() < 0.2:
+    if tag.mode != "auto" or given["type"] != "triggered_tags" or rng.random() < 0.2:
         return ""
     return rng.choice(["", "x < y "]) + str(given["triggers"][0])
 
