@@ -1,5 +1,12 @@
 """What structgen exports, for type checkers and for `__getattr__` alike: a line a name."""
 
+from structgen.core.answers.compare import SchemaComparison as SchemaComparison
+from structgen.core.answers.compare import compare as compare
+from structgen.core.answers.compare import is_subset as is_subset
+from structgen.core.answers.examples import Example as Example
+from structgen.core.answers.examples import examples as examples
+from structgen.core.answers.lint.findings import Finding as Finding
+from structgen.core.answers.lint.run import lint as lint
 from structgen.core.compilers import compile_choice as compile_choice
 from structgen.core.compilers import compile_gbnf as compile_gbnf
 from structgen.core.compilers import compile_json_lines as compile_json_lines
@@ -9,14 +16,19 @@ from structgen.core.compilers import compile_regex as compile_regex
 from structgen.core.compilers import compile_tag_dispatch as compile_tag_dispatch
 from structgen.core.constraints.base import Constraint as Constraint
 from structgen.core.constraints.combined import ConcatConstraint as ConcatConstraint
+from structgen.core.constraints.combined import IntersectionConstraint as IntersectionConstraint
 from structgen.core.constraints.combined import UnionConstraint as UnionConstraint
 from structgen.core.constraints.combined import concat as concat
+from structgen.core.constraints.combined import intersect as intersect
 from structgen.core.constraints.combined import union as union
 from structgen.core.constraints.composed import TagDispatch as TagDispatch
 from structgen.core.constraints.composed import TagPart as TagPart
 from structgen.core.constraints.composed import json_lines as json_lines
 from structgen.core.constraints.composed import tag_dispatch as tag_dispatch
 from structgen.core.constraints.json import json_schema as json_schema
+from structgen.core.constraints.phrases import PhraseConstraint as PhraseConstraint
+from structgen.core.constraints.phrases import avoiding as avoiding
+from structgen.core.constraints.phrases import including as including
 from structgen.core.constraints.text import TextConstraint as TextConstraint
 from structgen.core.constraints.text import choice as choice
 from structgen.core.constraints.text import gbnf as gbnf
@@ -71,6 +83,7 @@ from structgen.errors import TokenError as TokenError
 from structgen.errors import TokenizerError as TokenizerError
 from structgen.errors import TooComplexError as TooComplexError
 from structgen.errors import ToolCallError as ToolCallError
+from structgen.errors import UndecidedError as UndecidedError
 from structgen.errors import UnknownKeywordError as UnknownKeywordError
 from structgen.errors import UnresolvableReferenceError as UnresolvableReferenceError
 from structgen.errors import UnsatisfiableSchemaError as UnsatisfiableSchemaError
