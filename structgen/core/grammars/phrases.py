@@ -96,17 +96,17 @@ class _Builder:
         states, table = [first], []
         for state in states:
             check_time()
-            row = []
+            targets = []
             for cls in range(len(self._reads)):
                 following = self._step(state, cls)
                 if following is None:
-                    row.append(-1)
+                    targets.append(-1)
                     continue
                 if following not in numbers:
                     numbers[following] = len(states)
                     states.append(following)
-                row.append(numbers[following])
-            table.append(row)
+                targets.append(numbers[following])
+            table.append(targets)
             if len(states) > max_states:
                 raise too_complex(max_states, f"the search for {len(self._search.phrases)} phrases")
         accepting = np.array([self._may_stop(state) for state in states], np.uint8)
