@@ -50,16 +50,16 @@ def masks(constraint: Any, vocabulary: Vocabulary, completion_ids: Sequence[int]
     """
     ids = host_integers(completion_ids, "completion_ids", TokenError)
     rows = np.full((len(ids), -(-vocabulary.size // 32)), -1, np.int32)
-    known: Constraint[Any] | None = as_constraint(constraint)
-    if known is None or not ids:
+    checked: Constraint[Any] | None = as_constraint(constraint)
+    if checked is None or not ids:
         return rows
-    matcher = known.compile(vocabulary).matcher()
+    matcher = checked.compile(vocabulary).matcher()
     matcher.fill_next_token_bitmask(rows, 0)
-    for place, token in enumerate(ids[:-1]):
-        if not matcher.advance_and_fill(token, rows, place + 1):
-            _refuse(ids, place, vocabulary)
+    for index, token in enumerate(ids[:-1]):
+        if not matcher.advance_and_fill(token, rows, index + 1):
+            _refuse(ids, index, vocabulary)
         if matcher.is_terminated():
-            rows[place + 1 :] = -1
+            rows[index + 1 :] = -1
             return rows
     if not matcher.accept_token(ids[-1]):
         _refuse(ids, len(ids) - 1, vocabulary)
@@ -115,17 +115,17 @@ def _check(logits: Tensor, ids: Tensor, words: Any) -> None:
 
     fits = isinstance(words, torch.Tensor) and words.dtype == torch.int32 and logits.is_floating_point()
     if not fits or not logits.shape[:-1] == ids.shape == words.shape[:-1]:
-        found = f"{logits.dtype} {tuple(logits.shape)}, {tuple(ids.shape)}, {getattr(words, 'dtype', type(words))}"
+        shapes = f"{logits.dtype} {tuple(logits.shape)}, {tuple(ids.shape)}, {getattr(words, 'dtype', type(words))}"
         raise BitmaskError(
-            f"logits, ids and masks are {found} {tuple(getattr(words, 'shape', ()))}; wanted floating [..., V], "
+            f"logits, ids and masks are {shapes} {tuple(getattr(words, 'shape', ()))}; wanted floating [..., V], "
             "integers [...] and int32 [..., words], as structgen.rl.masks makes them"
         )
 
 
-def _refuse(ids: Sequence[int], place: int, vocabulary: Vocabulary) -> None:
-    spelled = vocabulary.tokens[ids[place]]
+def _refuse(ids: Sequence[int], index: int, vocabulary: Vocabulary) -> None:
+    spelled = vocabulary.tokens[ids[index]]
     raise ConstraintError(
-        f"completion_ids[{place}] is token {ids[place]} ({spelled!r:.100}), which the constraint does not allow there; "
+        f"completion_ids[{index}] is token {ids[index]} ({spelled!r:.100}), which the constraint does not allow there; "
         "pass the constraint that the completion was written under, its ids alone without the prompt, and a vocabulary "
         "with all ids that end a text"
     )

@@ -50,13 +50,13 @@ def processor(
         IncompleteOutputError: not even the shortest text known fits in ``max_tokens``.
     """
     check_count("max_tokens", max_tokens, optional=True)
-    known = as_constraint(constraint)
-    if known is None:
+    checked = as_constraint(constraint)
+    if checked is None:
         raise ConstraintError("the constraint is None; free text needs no processor")
     ends = getattr(tokenizer, "eos_token_ids", None) if eos_token_ids is None else eos_token_ids
     inner = getattr(tokenizer, "_tokenizer", tokenizer)  # mlx-lm wraps that of transformers
     vocabulary = vocabulary_of(inner, None, ends if isinstance(ends, int) or ends is None else sorted(ends))
-    grammar = known.compile(vocabulary)
+    grammar = checked.compile(vocabulary)
     if max_tokens is not None:
         check_budget(grammar, max_tokens)
     return MlxProcessor(grammar, vocabulary, max_tokens)
@@ -162,8 +162,8 @@ def _expand() -> Any:
 
     @mx.compile
     def expand(logits: Any, words: Any) -> Any:
-        token = mx.arange(logits.shape[-1], dtype=mx.uint32)
-        allowed = (words[token >> 5] >> (token & 31)) & 1
+        bits = (words[:, None] >> mx.arange(32, dtype=mx.uint32)) & 1
+        allowed = bits.reshape(-1)[: logits.shape[-1]]
         return mx.where(allowed.astype(mx.bool_), logits, mx.array(-float("inf"), dtype=logits.dtype))
 
     return expand

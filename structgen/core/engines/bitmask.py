@@ -182,15 +182,15 @@ def write_masked(logits: Any, bitmask: npt.NDArray[np.int32], target: Any, indic
     Raises:
         BitmaskError: shapes or dtypes that do not fit.
     """
-    found = host_logits(logits)
-    into = found if target is logits else host_logits(target)
-    if into.owner is not target or (into.rows, into.columns, into.kind) != (found.rows, found.columns, found.kind):
+    given = host_logits(logits)
+    into = given if target is logits else host_logits(target)
+    if into.owner is not target or (into.rows, into.columns, into.kind) != (given.rows, given.columns, given.kind):
         raise BitmaskError(f"the target is {target.dtype} with shape {tuple(target.shape)}; wanted that of the logits")
     if not len(indices):
         return []
-    if indices[0] < 0 or indices[-1] >= min(found.rows, len(bitmask)):
-        raise BitmaskError(f"rows {indices.tolist()!r:.200} do not fit {found.rows} rows, {len(bitmask)} mask rows")
-    empty = _apply(found, into, bitmask, indices)
+    if indices[0] < 0 or indices[-1] >= min(given.rows, len(bitmask)):
+        raise BitmaskError(f"indices {indices.tolist()!r:.200} do not fit {given.rows} by {len(bitmask)}")
+    empty = _apply(given, into, bitmask, indices)
     return indices[empty != 0].tolist() if empty.max() else []
 
 

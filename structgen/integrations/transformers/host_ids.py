@@ -41,5 +41,5 @@ class HostIds:
         if there is None or there.device != input_ids.device or there.shape != (rows, length - 1):
             return None
         same = (input_ids[:, :-1] == there).all()
-        found = torch.cat([input_ids[:, -1], same.to(input_ids.dtype)[None]]).cpu().numpy()
-        return np.asarray(found[:-1], np.int64) if found[-1] else None
+        fetched = torch.cat([input_ids[:, -1], same.to(input_ids.dtype)[None]]).cpu().numpy()
+        return np.asarray(fetched[:-1], np.int64) if fetched[-1] else None

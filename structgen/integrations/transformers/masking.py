@@ -55,13 +55,13 @@ class Masker:
         if len(rows) == 1:
             taken = [matchers[0] is not None and matchers[0].advance_and_fill(tokens[0], masks)]
         else:
-            found = [0 if one is None else token for one, token in zip(matchers, tokens, strict=True)]
-            taken = batch_advance_and_fill(matchers, found, masks)
-        for place, (row, token, is_taken) in enumerate(zip(rows, tokens, taken, strict=True)):
-            if stepping[place] is not None:
-                stepping[place].stepped(token, is_taken)  # type: ignore[union-attr]
+            steps = [0 if one is None else token for one, token in zip(matchers, tokens, strict=True)]
+            taken = batch_advance_and_fill(matchers, steps, masks)
+        for index, (row, token, is_taken) in enumerate(zip(rows, tokens, taken, strict=True)):
+            if stepping[index] is not None:
+                stepping[index].stepped(token, is_taken)  # type: ignore[union-attr]
                 if is_taken:
-                    self._filled.add(place)
+                    self._filled.add(index)
             elif row is not None:
                 row.follow_one(token)
 
@@ -87,19 +87,19 @@ class Masker:
         in_place &= scores.stride(1) == 1
         masked = scores if in_place else self._copy(scores, places, is_masked=True)
         blocked = write_masked(scores, bitmask, masked, np.array(places))
-        for place in blocked:
-            _check(bitmask[place])
+        for index in blocked:
+            _check(bitmask[index])
             self.say(BLOCKED)
-            masked[place] = 0.0
-            apply_token_bitmask_inplace(masked[place], bitmask[place])
+            masked[index] = 0.0
+            apply_token_bitmask_inplace(masked[index], bitmask[index])
         return masked
 
     def _on_device(self, scores: Tensor, bitmask: Bitmask, places: list[int], in_place: bool) -> Tensor:
         """The same without waiting for the device; what it says of blocked rows is read at the next call."""
         if self._live is not None and not bool(self._live.all()):
             self.say(BLOCKED)
-        for place in places:
-            _check(bitmask[place])
+        for index in places:
+            _check(bitmask[index])
         masked = scores if in_place else self._copy(scores, places, is_masked=False)
         if len(places) < len(bitmask):
             bitmask[np.setdiff1d(np.arange(len(bitmask)), places)] = 0
@@ -112,8 +112,8 @@ class Masker:
         copy = self._buffers.like(scores)
         if not is_masked:
             return copy.copy_(scores)
-        for place in sorted(set(range(len(scores))) - set(places)) if len(places) < len(scores) else ():
-            copy[place] = scores[place]
+        for index in sorted(set(range(len(scores))) - set(places)) if len(places) < len(scores) else ():
+            copy[index] = scores[index]
         return copy
 
     def say(self, message: str) -> None:
