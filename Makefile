@@ -17,6 +17,7 @@
 #   make test-engines   the backends for vLLM and SGLang in their own classes (400 MB, in an environment of its own)
 #   make test-vllm   a started vLLM on this machine's processor, with SmolLM2: budgets, drafts, its HTTP server (1.5 GB, in
 #               an environment of its own; minutes)
+#   make test-mlx   the processor of mlx-lm, on Linux too (80 MB, in an environment of its own)
 #   make test-wheel   the wheel of this platform in fresh environments, without numba: masks, time, size (150 MB)
 #   make wheels   the source archive and a wheel for each platform, in dist/ (Zig links those of others: 440 MB for a while)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
@@ -39,7 +40,7 @@ export PYTHONDONTWRITEBYTECODE :=
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test test-full nightly lint kernels fuzz mutants docs test-browser test-clients test-peers test-ray \
+.PHONY: demo test test-full nightly lint kernels fuzz mutants docs test-browser test-clients test-peers test-ray test-mlx \
 	test-engines test-vllm test-wheel wheels clean
 .DELETE_ON_ERROR:
 
@@ -59,8 +60,8 @@ test-full: $(VENV)/.dev
 
 # Each goes on where one before it failed; the exit code is that of the worst.
 nightly: $(VENV)/.dev
-	@$(MAKE) --no-print-directory -k test-full fuzz mutants test-peers test-engines test-vllm test-clients test-browser test-ray \
-		test-wheel
+	@$(MAKE) --no-print-directory -k test-full fuzz mutants test-peers test-engines test-vllm test-mlx test-clients test-browser \
+		test-ray test-wheel
 
 # With and without checks of array bounds; what the cache folder has already is not made again.
 kernels: $(VENV)/.dev
@@ -113,10 +114,14 @@ test-ray: .cache/ray/.installed
 test-peers: .cache/peers/.installed
 	.cache/peers/bin/python -m pytest -q -rs $$(grep -rlE --include='*.py' 'importorskip\("(xgrammar|llguidance)' tests)
 
+test-mlx: .cache/mlx/.installed
+	.cache/mlx/bin/python -m pytest -q -rs tests/integrations/test_mlx.py
+
 # Beside the packages that are here already: torch is not installed again.
 .cache/ray/.installed: PACKAGES = ray[serve,data]==2.60.0
 .cache/peers/.installed: PACKAGES = $(shell grep -oE '(llguidance|xgrammar)==[0-9.]+' pyproject.toml)
-.cache/ray/.installed .cache/peers/.installed: $(VENV)/.dev
+.cache/mlx/.installed: PACKAGES = --no-deps mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.32.2
+.cache/ray/.installed .cache/peers/.installed .cache/mlx/.installed: $(VENV)/.dev
 	$(BIN)/python -m venv $(@D)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
 		"$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/structgen_venv.pth"
