@@ -16,7 +16,7 @@ from structgen.generation.async_generation import AsyncWriter
 from structgen.generation.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchRow, BatchRows
 from structgen.generation.decoding.option_probs import option_log_probs
 from structgen.generation.decoding.prompts import Place, Prompt
-from structgen.generation.fields.reading import MAX_ROWS
+from structgen.generation.fields.reading import MAX_OPEN
 from structgen.generation.models.threads import turn_of
 from structgen.generation.options import (
     GenerationOptions,
@@ -139,11 +139,11 @@ class Generator(PreparedModel):
                 row = row.again(error)
 
     def _rechosen(
-        self, request: Request, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings
+        self, request: Request, attempt: BatchRow, constraint: Constraint | None, settings: GenerationSettings
     ) -> Request:
         """A finished request, or one in its place whose values with few options are the likeliest where they stand."""
         offset = -1
-        while (better := self._restarted(request, row, constraint, settings, offset)) is not None:
+        while (better := self._restarted(request, attempt, constraint, settings, offset)) is not None:
             request, offset = better
             for _ in self._write(request):
                 pass
@@ -423,7 +423,7 @@ class Generator(PreparedModel):
             self._compiled(rows.common)  # what is wrong with it is wrong with the call
         overlapped = self.capabilities.asynchronous
         if settings.fields is not None and self.reader.max_rows is not None:
-            batch_size = max(1, min(batch_size, self.reader.max_rows - MAX_ROWS))
+            batch_size = max(1, min(batch_size, self.reader.max_rows - MAX_OPEN))
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),
             lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),

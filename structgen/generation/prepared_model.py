@@ -291,7 +291,12 @@ class PreparedModel:
         return FieldMeasure(output.matcher.grammar, layout, output.token_ids, asked, spell, after)
 
     def _restarted(
-        self, request: Request, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, after: int
+        self,
+        request: Request,
+        attempt: BatchRow,
+        constraint: Constraint | None,
+        settings: GenerationSettings,
+        after: int,
     ) -> tuple[Request, int] | None:
         """A request that goes on with a better value for the first field after a byte offset that could have one, and
         where that field begins; None: there is none."""
@@ -303,7 +308,7 @@ class PreparedModel:
         restart = measure.restart("belief" if settings.choose == "belief" else "value")
         if restart is None:
             return None
-        again = self._request(row, constraint, settings)
+        again = self._request(attempt, constraint, settings)
         tokens = [*output.token_ids[: restart.length], *restart.path]
         again.output.take_up(tokens, [*output.token_log_probs[: restart.length], *restart.log_probs])
         return again, restart.offset
@@ -317,19 +322,20 @@ class PreparedModel:
 
         return PrefixPaths(make_reader(self.model, request.prompt, len(tokens)), tokens)
 
-    def _attempted(self, constraint: Constraint, row: BatchRow) -> Grammar:
+    def _attempted(self, constraint: Constraint, attempt: BatchRow) -> Grammar:
         """What an attempt is masked by: the constraint without what was refused before, where that can be taken out."""
         narrowed = None
-        if row.refused_values:
+        if attempt.refused_values:
             try:
-                narrowed = compiled_without(unbudgeted(constraint), row.refused_values, self.vocabulary)
+                narrowed = compiled_without(unbudgeted(constraint), attempt.refused_values, self.vocabulary)
             except UnsatisfiableSchemaError as error:
-                assert row.refused is not None
+                last = attempt.refused
+                assert last is not None
                 raise RefusedValueError(
-                    f"The type's own validators refuse every value that there is; the last: {row.refused.answer:.200}, "
-                    f"since {row.refused.reason:.200}",
-                    text=row.refused.answer,
-                    value=row.refused_values[-1],
+                    f"The type's own validators refuse every value that there is; the last: {last.answer:.200}, "
+                    f"since {last.reason:.200}",
+                    text=last.answer,
+                    value=attempt.refused_values[-1],
                 ) from error
         return self._compiled(constraint) if narrowed is None else narrowed
 

@@ -17,7 +17,7 @@ Asked = Mapping[int, Sequence[Path]]
 """Paths by how many tokens of the output they come after."""
 Answers = dict[int, dict[Path, npt.NDArray[np.floating[Any]]]]
 MAX_LEAVES = 24  # branches of the trees of one call: llama.cpp has a sequence for each
-MAX_ROWS = 8  # prefixes that are kept open at once
+MAX_OPEN = 8  # prefixes that are kept open at once
 
 
 class PrefixReader(Protocol):
@@ -94,7 +94,7 @@ class TreePaths:
 
     def __init__(self, reader: RaggedReader, prompt: Sequence[int], output: Sequence[int], salt: str = "") -> None:
         self._reader, self._prompt, self._output, self._salt = reader, list(prompt), list(output), salt
-        self._rows: dict[int, int] = {}  # of the reader, by the length of their prefix of the output
+        self._open: dict[int, int] = {}  # of the reader, by the length of their prefix of the output
         self.tokens = self.calls = 0
 
     def __enter__(self) -> Self:
@@ -104,9 +104,9 @@ class TreePaths:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Give the rows back."""
-        for row in self._rows.values():
-            self._reader.drop(row)
-        self._rows.clear()
+        for number in self._open.values():
+            self._reader.drop(number)
+        self._open.clear()
 
     def read(self, asked: Asked) -> Answers:
         """See ``PathReader.read``."""
@@ -129,12 +129,12 @@ class TreePaths:
         text = [*self._prompt, *self._output[:length]]
         if self._reader.known(text, self._salt) >= len(text) - 1:
             return
-        row, held = self._reader.open(text, self._salt)
+        number, held = self._reader.open(text, self._salt)
         try:
-            self._reader.read([Part(row, text[held:])])
-            self._reader.remember(row, self._salt)
+            self._reader.read([Part(number, text[held:])])
+            self._reader.remember(number, self._salt)
         finally:
-            self._reader.drop(row)
+            self._reader.drop(number)
         self.tokens += len(text) - held
         self.calls += 1
 
@@ -145,7 +145,7 @@ class TreePaths:
             chain = self._chain(tree.length)
             shift = len(chain)
             parents = [*range(-1, shift - 1), *(each + shift if each >= 0 else shift - 1 for each in tree.parents)]
-            parts.append(Part(self._rows[tree.length], [*chain, *tree.tokens], parents, last_only=False))
+            parts.append(Part(self._open[tree.length], [*chain, *tree.tokens], parents, last_only=False))
             chains.append(shift)
         reading = self._reader.read(parts)
         for tree, part, start, shift in zip(trees, parts, reading.starts, chains, strict=True):
@@ -159,12 +159,12 @@ class TreePaths:
 
     def _chain(self, length: int) -> list[int]:
         """The tokens of a prefix that its row lacks; opens the row."""
-        if length in self._rows:
+        if length in self._open:
             return []
-        if len(self._rows) >= MAX_ROWS:
-            self._reader.drop(self._rows.pop(next(iter(self._rows))))
+        if len(self._open) >= MAX_OPEN:
+            self._reader.drop(self._open.pop(next(iter(self._open))))
         text = [*self._prompt, *self._output[:length]]
-        self._rows[length], held = self._reader.open(text, self._salt)
+        self._open[length], held = self._reader.open(text, self._salt)
         return text[held:]
 
 

@@ -204,13 +204,13 @@ class EventWalk:
     def _expand(self, path: Path, logits: Any) -> None:
         """Put an open path's continuations in its place."""
         one = self._open.pop(path)
-        row = to_numpy(logits)[: self._vocabulary.size]
-        log_probs = masked_log_probs(row, None)
+        scores = to_numpy(logits)[: self._vocabulary.size]
+        log_probs = masked_log_probs(scores, None)
         self._accept(path)
         self._matcher.fill_next_token_bitmask(self._mask, 0)
         self._matcher.rollback(len(path))
         allowed = allowed_token_ids(self._mask[0], self._vocabulary.size)
-        local = np.exp(masked_log_probs(row, allowed))
+        local = np.exp(masked_log_probs(scores, allowed))
         missing = self._gap[len(one.data) :]
         if missing:
             through, within = agreeing(self._vocabulary, missing)
