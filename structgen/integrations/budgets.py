@@ -30,7 +30,7 @@ CUT = 4
 SAMPLED, MANY_SPARE = 16, 16
 """Of tokens that are too many to be tried: how many are, and the tokens to spare without which none is let through."""
 
-Row = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.int32]
 Ids = npt.NDArray[np.int64]
 
 
@@ -62,7 +62,7 @@ class BudgetedMask:
         self._reach, self._last = 0, (0, TOO_LONG)
         self.awake_at = self.looked_at = self.lost = 0
 
-    def narrow(self, row: Row, taken: int) -> None:
+    def narrow(self, row: Mask, taken: int) -> None:
         """Take out of a mask the tokens after which the output cannot be closed within the budget.
 
         Args:
@@ -122,7 +122,7 @@ class BudgetedMask:
             self._plans[taken] = best[0]
         return best
 
-    def _try(self, row: Row, plan: bytes, tokens: Sequence[int], budget: int) -> None:
+    def _try(self, row: Mask, plan: bytes, tokens: Sequence[int], budget: int) -> None:
         """Take out the tokens that fail; the first of the plan always stays."""
         allowed = _ids(row)
         allowed = allowed[~np.isin(allowed, self._matcher.grammar.vocabulary.eos_token_ids)]
@@ -137,7 +137,7 @@ class BudgetedMask:
         if failing:
             _clear(row, failing)
 
-    def _chosen(self, row: Row, allowed: Ids, plan: bytes, budget: int, spare: int) -> Ids:
+    def _chosen(self, row: Mask, allowed: Ids, plan: bytes, budget: int, spare: int) -> Ids:
         """Which of many tokens are tried; others stay if they can hardly matter, else they are taken out."""
         stops = self._matcher.bytes_to_stop()
         matters = self._tokens.hold(stops)[allowed]
@@ -221,7 +221,7 @@ def tokens_by_bytes(vocabulary: Vocabulary) -> TokensByBytes:
     return TokensByBytes(vocabulary)
 
 
-def _ids(row: Row) -> Ids:
+def _ids(row: Mask) -> Ids:
     """The tokens of a mask, ascending."""
     words = np.flatnonzero(row)
     bits = np.unpackbits(row[words].view(np.uint8).reshape(len(words), 4), axis=1, bitorder="little")
@@ -229,17 +229,17 @@ def _ids(row: Row) -> Ids:
     return (words[which] << 5) + bit
 
 
-def _clear(row: Row, tokens: Sequence[int] | Ids) -> None:
+def _clear(row: Mask, tokens: Sequence[int] | Ids) -> None:
     marked = np.zeros(32 * len(row), np.bool_)
     marked[tokens] = True
     row &= ~np.packbits(marked, bitorder="little").view(np.int32)
 
 
-def _set(row: Row, token: int) -> None:
+def _set(row: Mask, token: int) -> None:
     row.view(np.uint32)[token >> 5] |= np.uint32(1 << (token & 31))
 
 
-def _keep_only(row: Row, tokens: Sequence[int], matcher: Matcher) -> None:
+def _keep_only(row: Mask, tokens: Sequence[int], matcher: Matcher) -> None:
     """Of a mask the tokens given, and the ends that it has."""
     unsigned = row.view(np.uint32)
     kept = [*tokens, *(end for end in matcher.grammar.vocabulary.eos_token_ids if unsigned[end >> 5] >> (end & 31) & 1)]
