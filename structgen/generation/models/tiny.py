@@ -46,6 +46,11 @@ class TinyCache:
             row[len(row) - count :] = [new[index] for index in indices]
         self.appended = []
 
+    def close_up(self, first: int, kept: Sequence[int]) -> None:
+        """See ``VisibleCache.close_up``."""
+        self.appended = [len(row) - first for row in self.rows]
+        self.keep([kept] * len(self.rows))
+
 
 class TinyModel:
     """Logits drawn from a normal distribution seeded by the last ``order`` tokens: an n-gram model with random weights.

@@ -16,10 +16,10 @@ from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import prompt_token_ids
 from structgen.generation.generator import Generator
 from structgen.generation.models.llamacpp.model import load_gguf
+from structgen.generation.models.prefix_reader import BranchReader, RowReader, make_reader
 from structgen.generation.sampling import SamplingParams, masked_log_probs
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Handle, Request, State
-from structgen.generation.target.reader import BranchReader, RowReader, make_reader
 from tests.generation.decoding.plain_loop import decode
 from tests.generation.models.llamacpp.conftest import Loaded
 from tests.generation.models.llamacpp.gguf_files import write_mamba

@@ -12,10 +12,10 @@ import pytest
 import structgen
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
+from structgen.generation.models import prefix_reader as reader_module
+from structgen.generation.models.prefix_reader import RowReader, TreeReader, make_reader
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
-from structgen.generation.target import reader as reader_module
-from structgen.generation.target.reader import RowReader, TreeReader, make_reader
 from structgen.generation.target.samplers import Sampler
 from structgen.generation.target.store import PrefixStore
 from structgen.generation.target.target import Target
