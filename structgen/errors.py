@@ -258,7 +258,7 @@ class GrammarError(ConstraintError):
         self, message: str, *, line: int = 0, column: int = 0, source: str | None = None, hint: str | None = None
     ) -> None:
         lines = source.splitlines() if source else []
-        if lines and line > len(lines):  # behind a last line feed there is nothing to show
+        if lines and line > len(lines):  # after a last line feed there is nothing to show
             line, column = len(lines), len(lines[-1]) + 1
         self.message = message
         self.line = line

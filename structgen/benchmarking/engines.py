@@ -1,4 +1,4 @@
-"""The engines under comparison behind one narrow interface.
+"""The engines under comparison after one narrow interface.
 
 An engine owns one preallocated bitmask row; a session's ``fill`` and ``accept`` are the engine's own bound calls, so
 that the harness adds nothing to what is timed. The peers' adapters are in `peers`, loaded when one is asked for.

@@ -32,7 +32,7 @@ except ImportError as error:
 
 @register_model("structgen")
 class StructgenLM(LM):
-    """A ``Generator`` behind lm_eval's interface.
+    """A ``Generator`` as a model of lm_eval.
 
     Args:
         pretrained: Hugging Face id or folder; empty: structgen's default model.

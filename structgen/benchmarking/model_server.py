@@ -204,7 +204,7 @@ def _pair(drafts: list[tuple[Record, Draft]]) -> None:
 
 
 def engine_of(name: str) -> str:
-    """The engine behind a name in a run."""
+    """The engine after a name in a run."""
     return "structgen" if name == DECODER else name
 
 

@@ -111,7 +111,7 @@ def compile_lark(
         GrammarError: not a legal grammar, not LALR(1) where it must be, or one that needs a callback (line, column
             and a caret).
         EmptyLanguageError: no text is in the language.
-        SchemaError: a schema behind ``%json`` cannot be used.
+        SchemaError: a schema after ``%json`` cannot be used.
         ConstraintError: the package lark is missing, or the file cannot be read.
         OptionsError: another option, ``lexer`` or ``dialect``; ``json_options`` for "contextual", which has no
             ``%json``, or ``captures``; ``grammars`` in the dialect "lark", ``captures`` in another; ``captures`` names

@@ -59,7 +59,7 @@ JsonPart: TypeAlias = "WholeValue | OpenString | OpenArray | OpenObject"
 def read_prefix(text: str) -> JsonPart | None:
     """What a text that JSON may begin with is made of; None where no value has begun.
 
-    A number is whole where something stands behind it, since digits may follow; numbers, names and keys that are not
+    A number is whole where something stands after it, since digits may follow; numbers, names and keys that are not
     whole are left out. Of a text that is the beginning of no JSON, what stands before the first wrong place.
     """
     around: list[OpenArray | OpenObject] = []
@@ -109,7 +109,7 @@ def opened(part: WholeValue) -> JsonPart | None:
 
 def loads_partial(text: str) -> Any:
     """The value of unfinished JSON text as plain JSON values: strings as far as they go, other scalars once they are
-    whole (of a number: once something stands behind it); None where there is none yet."""
+    whole (of a number: once something stands after it); None where there is none yet."""
     return plain_value(read_prefix(text))
 
 

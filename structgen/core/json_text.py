@@ -58,7 +58,7 @@ def loads_exact(text: str) -> Any:
 
 
 def decode_exact(text: str, at: int) -> tuple[Any, int] | None:
-    """The JSON value that begins at a place of a text, and the place behind it; None: there is none, or none that can
+    """The JSON value that begins at a place of a text, and the place after it; None: there is none, or none that can
     be read."""
     try:
         return EXACT_DECODER.raw_decode(text, at)

@@ -39,7 +39,7 @@ class GenerationOptions(FilterOptions, total=False):
             read many tokens at once, which changes the speed only. For batches also one (or None) a prompt.
         attempts: how many outputs may be written for one that the type's own validators take (default 1: a value that
             they refuse raises). Each is drawn with another seed, after the first at temperature 1 if it is 0.
-        refusal_in_prompt: whether an attempt is told, behind the prompt, what was written before it and why it was
+        refusal_in_prompt: whether an attempt is told, after the prompt, what was written before it and why it was
             refused (default False: it is drawn again as if nothing had been). Where the prompt is then too long for the
             model, or its chat template takes no answers, it is not told.
     """

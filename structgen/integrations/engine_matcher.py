@@ -55,7 +55,7 @@ class RequestMatcher:
     def fill(self, bitmask: Any, index: int) -> None:
         """Write the mask of the next token into a row of int32[rows, ceil(V / 32)], array or tensor on the processor.
 
-        Behind the end all tokens are allowed: whatever the engine draws there, it throws away.
+        After the end all tokens are allowed: whatever the engine draws there, it throws away.
 
         Raises:
             BitmaskError: wrong dtype, shape or layout.

@@ -16,6 +16,8 @@ from structgen.generation.filters.table import FILTERS, Filter
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]
 """A list that is read until the first thing in it that is wrong."""
+MOST_TOOLS = 4096
+"""Tools of a request: checking more would hold up other threads for a tenth of a second."""
 
 
 class RequestPart(pydantic.BaseModel):
@@ -375,7 +377,12 @@ class ChatRequest(SamplingFields):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     response_format: ResponseFormat | None = None
-    tools: Items[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]] | None = None
+    tools: (
+        Annotated[
+            Items[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]], Field(max_length=MOST_TOOLS)
+        ]
+        | None
+    ) = None
     tool_choice: Literal["none", "auto", "required"] | NamedToolChoice | None = None
     parallel_tool_calls: bool | None = None
     prediction: PredictedContent | None = None

@@ -1,4 +1,4 @@
-"""A model in several replicas of Ray Serve behind one server: ``structgen serve --ray --replicas N``.
+"""A model in several replicas of Ray Serve after one server: ``structgen serve --ray --replicas N``.
 
 The server itself holds no model. It reads requests, compiles constraints, and has outputs written by replicas, which
 stream tokens as they come. What was streamed is all that the remaining tokens depend on: a token's random number is a

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from structgen.server.openai_types import (
+    MOST_TOOLS,
     CommonFields,
     CustomText,
     Items,
@@ -204,7 +205,12 @@ class ResponseRequest(CommonFields):
     instructions: str | None = None
     text: ResponseText | None = None
     reasoning: ResponseReasoning | None = None
-    tools: Items[Annotated[FlatFunction | FlatCustom, Field(discriminator="type")]] | None = None
+    tools: (
+        Annotated[
+            Items[Annotated[FlatFunction | FlatCustom, Field(discriminator="type")]], Field(max_length=MOST_TOOLS)
+        ]
+        | None
+    ) = None
     tool_choice: Literal["none", "auto", "required"] | FlatChoice | FlatAllowed | None = None
     parallel_tool_calls: bool | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None

@@ -116,7 +116,7 @@ class _Reader:
             yield reading.then(END, self._data[reading.at : word[0]])
 
     def _parts(self, reading: _Reading, begin: int, text: bytes, trigger: bytes | None) -> Iterator[_Reading]:
-        """Behind a part that begins at ``begin``, by the tags of a trigger (None: by all)."""
+        """After a part that begins at ``begin``, by the tags of a trigger (None: by all)."""
         for number, (tag, own) in enumerate(zip(self._rules.tags, self._rules.triggers, strict=True)):
             if trigger is not None and _data(own) != trigger:
                 continue
@@ -127,7 +127,7 @@ class _Reader:
                 yield reading.then(END, text)
 
     def _part(self, reading: _Reading, number: int, begin: int, text: bytes) -> Iterator[_Reading]:
-        """Behind a part whose own text begins at ``begin``, the longest first."""
+        """After a part whose own text begins at ``begin``, the longest first."""
         closing = _data(self._rules.tags[number][1])
         ends, is_open = text_ends(self._constraints[number].compile(BYTES), self._data, begin)
         if is_open and not self._is_whole:

@@ -84,7 +84,7 @@ def batch_rollback(matchers: Sequence[Matcher | None], steps: Any = 1) -> None:
 
     Raises:
         MatcherStateError: another number of counts than of matchers or a negative one (no matcher has moved); or a
-            matcher accepted fewer (those before it in the batch have moved, it and those behind it have not).
+            matcher accepted fewer (those before it in the batch have moved, it and those after it have not).
     """
     each = [steps] * len(matchers) if isinstance(steps, Integral) else steps
     counts = host_integers(each, "steps", MatcherStateError)

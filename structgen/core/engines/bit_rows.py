@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 
 def packed(bits: npt.NDArray[np.bool_], width: int) -> npt.NDArray[np.int32]:
-    """bool[n] as int32[width]; what is behind the n bits is 0. ``n`` is at most ``32 * width``."""
+    """bool[n] as int32[width]; what is after the n bits is 0. ``n`` is at most ``32 * width``."""
     padded = np.pad(bits, (0, 32 * width - len(bits)))
     return np.packbits(padded, bitorder="little").view(np.int32)
 

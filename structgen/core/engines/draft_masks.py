@@ -29,10 +29,10 @@ def traverse_draft_tree(
     bitmask: npt.NDArray[np.int32],
     time_threshold: float = -1.0,
 ) -> bool:
-    """Write the mask behind each node of a draft tree into the row of its number; SGLang's and XGrammar's shape.
+    """Write the mask after each node of a draft tree into the row of its number; SGLang's and XGrammar's shape.
 
     Node 0 is the root, where the matcher stands; its own token is not looked at. Row i is the mask after the tokens on
-    the path to node i. It is all zero behind a token that is refused or ends the sequence, and at nodes that no link
+    the path to node i. It is all zero after a token that is refused or ends the sequence, and at nodes that no link
     leads to; rows from the number of nodes on stay.
 
     Args:
@@ -86,10 +86,10 @@ def traverse_draft_tree(
 def fill_draft_token_bitmasks(
     matcher: Matcher, draft_tokens: Any, bitmask: npt.NDArray[np.int32], index: int = 0
 ) -> int:
-    """Write the masks of a draft without branches: before each of its K tokens and behind the last. vLLM's shape.
+    """Write the masks of a draft without branches: before each of its K tokens and after the last. vLLM's shape.
 
     Row ``index`` is the mask where the matcher stands, row ``index + i`` the one after i draft tokens; all zero from
-    behind the first token on that is refused, or behind the end of sequence. Other rows stay.
+    after the first token on that is refused, or after the end of sequence. Other rows stay.
 
     Args:
         matcher: its state is the same afterwards.

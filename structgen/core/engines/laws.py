@@ -51,7 +51,7 @@ class BrokenLawError(AssertionError):
 
 
 def mask_of(matcher: Matcher) -> Mask:
-    """The mask of the next token, bool[V]. Bits behind the vocabulary must be zero."""
+    """The mask of the next token, bool[V]. Bits after the vocabulary must be zero."""
     size = matcher.grammar.vocabulary.size
     bits = _padded(matcher)
     if bits[size:].any():
@@ -60,7 +60,7 @@ def mask_of(matcher: Matcher) -> Mask:
 
 
 def _padded(matcher: Matcher) -> Mask:
-    """The mask of the next token with the bits behind the vocabulary."""
+    """The mask of the next token with the bits after the vocabulary."""
     bitmask = allocate_token_bitmask(1, matcher.grammar.vocabulary.size)
     matcher.fill_next_token_bitmask(bitmask)
     return _bits(bitmask)
@@ -116,7 +116,7 @@ def check_laws(
 def check_state(
     matcher: Matcher, judge: Judge | None = None, text: bytes = b"", *, tokens: Sequence[int] | None = None
 ) -> Mask:
-    """What must hold of a matcher where it stands, which is behind ``text``; it stays as it is. Gives the mask.
+    """What must hold of a matcher where it stands, which is after ``text``; it stays as it is. Gives the mask.
 
     Raises:
         BrokenLawError: see `check_laws`.
@@ -339,16 +339,16 @@ class _Laws:
         _hold(not missing, "complete", f"the next bytes {bytes(missing)!r} are missing", text)
 
     def end(self, probe: Matcher, mask: Mask, text: bytes) -> None:
-        """Behind the end of sequence nothing comes; it is undone like any step."""
+        """After the end of sequence nothing comes; it is undone like any step."""
         for token in self.vocabulary.eos_token_ids:
             _hold(probe.accept_token(token), "end", f"end of sequence {token} is refused", text)
             ended = probe.is_terminated() and not probe.is_accepting() and not mask_of(probe).any()
-            _hold(ended, "end", "goes on behind the end of sequence", text)
+            _hold(ended, "end", "goes on after the end of sequence", text)
             silent = not probe.next_bytes().any() and probe.forced_bytes() == b"" == probe.shortest_completion()
             silent = silent and probe.completion_bound() == 0
             _hold(silent, "end", "bytes follow the end of sequence", text)
             refused = not probe.accept_token(token) and not probe.accept_bytes(b" ") and probe.accept_bytes(b"")
-            _hold(refused, "end", "takes something behind the end of sequence", text)
+            _hold(refused, "end", "takes something after the end of sequence", text)
             _hold(probe.fork().is_terminated() and probe.copy().is_terminated(), "fork", "forgets the end", text)
             _undo(probe, 1, text)
             _hold(probe.is_terminated(), "rollback", "of no bytes undoes the end of sequence", text)

@@ -6,7 +6,7 @@ has what matchers have in common.
 
 The *language* of a grammar is a set of texts: bytes of UTF-8, and a stand-in for each special token that the grammar
 names (`core.vocabulary.special_tokens`), which is no UTF-8. A text is *viable* if some completion of it, perhaps
-itself, is in the language; a matcher stands behind a viable text, always.
+itself, is in the language; a matcher stands after a viable text, always.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Matcher(Protocol):
         """Write the mask of the next token into row ``index`` of ``bitmask``; other rows stay.
 
         Bit t % 32 of word t // 32 is set exactly if `accept_token` would take token t. Bits of end of sequence are set
-        exactly if `is_accepting`. After the end of sequence the row is all zero; so are, always, bits behind V.
+        exactly if `is_accepting`. After the end of sequence the row is all zero; so are, always, bits after V.
 
         Args:
             bitmask: int32[batch, ceil(V / 32)] or int32[ceil(V / 32)], C-contiguous; mutated.
@@ -81,7 +81,7 @@ class Matcher(Protocol):
         ...
 
     def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
-        """`accept_token`, and if it is taken `fill_next_token_bitmask` behind it: one step of decoding in one call.
+        """`accept_token`, and if it is taken `fill_next_token_bitmask` after it: one step of decoding in one call.
 
         False, and neither the matcher nor the bitmask changes, if the token is not allowed.
 
@@ -252,7 +252,7 @@ class Grammar(Protocol):
         """Set of bytes (bit b for byte b) that texts of the language can end with.
 
         A bound from above: all bytes where nothing is known. Where texts are embedded in others, what follows them is
-        only looked for behind these bytes, so a bound that is too wide costs time and nothing else.
+        only looked for after these bytes, so a bound that is too wide costs time and nothing else.
         """
         ...
 

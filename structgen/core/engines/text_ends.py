@@ -8,7 +8,7 @@ from structgen.core.engines.protocols import Grammar
 
 
 class TextEnds(NamedTuple):
-    """Where a text can end: places, ascending, and whether it may go on behind the end of the data."""
+    """Where a text can end: places, ascending, and whether it may go on after the end of the data."""
 
     ends: list[int]
     is_open: bool

@@ -191,7 +191,7 @@ class EbnfWriter:
         """Symbols for ``body`` at most so many times: one optional inside the other; of very many, by powers of two.
 
         Up to n, where m is the largest power of two in n, is less than m, or m and then up to n - m. Every count is
-        written in one way, and behind a given number of bodies there are as many places to be as powers, at most.
+        written in one way, and after a given number of bodies there are as many places to be as powers, at most.
         """
         place = self._place(number)
         rest: list[int] = []

@@ -1,4 +1,4 @@
-"""JSON Schemas inside of grammars: what stands behind ``%json``, with its options."""
+"""JSON Schemas inside of grammars: what stands after ``%json``, with its options."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from structgen.errors import GrammarError, OptionsError
 from structgen.options import JsonOptions, changed_options
 
 OPTIONS_KEY = "x-structgen"
-"""The key of a schema behind ``%json`` that holds `JsonOptions` by name; it is no part of the schema."""
+"""The key of a schema after ``%json`` that holds `JsonOptions` by name; it is no part of the schema."""
 
 
 class EmbeddedSchema(NamedTuple):
-    """What stands behind ``%json``: a schema, without its key ``x-structgen``, and its options."""
+    """What stands after ``%json``: a schema, without its key ``x-structgen``, and its options."""
 
     schema: Any
     options: JsonOptions
@@ -53,7 +53,7 @@ def read_schema(text: str, start: int, options: JsonOptions) -> tuple[EmbeddedSc
         options: how its JSON may be spelled, where its key ``x-structgen`` says nothing else.
 
     Raises:
-        GrammarError: no JSON, or no options behind the key.
+        GrammarError: no JSON, or no options after the key.
     """
     schema, end = read_json(text, start, "%json is not followed by a JSON Schema")
     if not isinstance(schema, dict) or OPTIONS_KEY not in schema:
@@ -63,5 +63,5 @@ def read_schema(text: str, start: int, options: JsonOptions) -> tuple[EmbeddedSc
         return EmbeddedSchema(schema, changed_options(options, changes)), end
     except OptionsError as error:
         place = place_at(text, max(text.find(f'"{OPTIONS_KEY}"', start), start))
-        message = f"the options in {OPTIONS_KEY!r} behind %json: {error}"
+        message = f"the options in {OPTIONS_KEY!r} after %json: {error}"
         raise GrammarError(message, line=place.line, column=place.column, source=text) from None

@@ -3,7 +3,7 @@
 Lark's lexers ask ``re.match`` for the terminal's *first* match, by the order of alternatives and the greed of
 repetitions, and its lexer ``dynamic_complete`` asks again for every shorter text. So ``/".*?"/`` never matches
 ``"a"b"``, although the expression as a language holds it, and ``/a|ab/`` never matches ``ab``. A text t can be a
-terminal exactly if the first match on t is t itself (more text behind t can only give way to longer matches).
+terminal exactly if the first match on t is t itself (more text after t can only give way to longer matches).
 
 The construction is the subset construction with *ordered* lists of threads that are cut at the first match (Pike's
 virtual machine made deterministic), exponential in the worst case. Threads carry what lookaheads still ask for.
@@ -29,7 +29,7 @@ MAX_STATES = 2_000
 MAX_STEPS = 3_000_000
 """Threads that are looked at in making an automaton; a few seconds."""
 PAST = -1
-"""The node of a match that lies behind and that a lookahead may still undo."""
+"""The node of a match that lies after and that a lookahead may still undo."""
 
 END = 0
 """The number of the set without characters; in a demand it stands for the end of the text."""
@@ -73,7 +73,7 @@ def first_match_dfa(node: Node, max_states: int = MAX_STATES) -> tuple[Dfa, bool
 class OrderedProgram(Program):
     """A program whose SPLIT nodes name the preferred way first."""
 
-    conditions: list[tuple[bool, bool, tuple[int, ...]]] = field(default_factory=list)  # behind, negative, sets
+    conditions: list[tuple[bool, bool, tuple[int, ...]]] = field(default_factory=list)  # after, negative, sets
     exits: dict[int, int] = field(default_factory=dict)  # where a loop's node leads when a round took no character
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class OrderedProgram(Program):
         return following
 
     def _rows(self, node: Node) -> list[tuple[int, ...]]:
-        """The rows of sets, perhaps with the end of the text behind them, of which ``node`` is the choice."""
+        """The rows of sets, perhaps with the end of the text after them, of which ``node`` is the choice."""
         if isinstance(node, Chars) and node.charset:
             return [(self.sets.setdefault(node.charset, len(self.sets)),)]
         if isinstance(node, Anchor) and node.at_end:
@@ -124,7 +124,7 @@ class OrderedProgram(Program):
         return rows
 
     def _end_of_word(self, boundary: Boundary, rows: list[tuple[int, ...]]) -> Look:
-        """A boundary behind rows that end with characters of words."""
+        """A boundary after rows that end with characters of words."""
         sets = list(self.sets)
         if any(not row or intersection(sets[row[-1]], boundary.word) != sets[row[-1]] for row in rows):
             raise NotSupportedError
@@ -187,7 +187,7 @@ class OrderedThreads:
         return node != PAST and self._nodes[node][0] == MATCH
 
     def char(self, node: int) -> tuple[int, int]:
-        """The set that a thread's node reads, and the node behind it."""
+        """The set that a thread's node reads, and the node after it."""
         _, charset, following = self._nodes[node]
         return charset, following
 
@@ -201,7 +201,7 @@ class OrderedThreads:
         return self.masks[self.segments[place][2]]
 
     def step(self, state: tuple[Thread, ...], mask: int) -> tuple[Thread, ...]:
-        """The state behind a character of the class that lies in the sets of ``mask``."""
+        """The state after a character of the class that lies in the sets of ``mask``."""
         self.steps.spend(1 + len(state))
         raw: list[Thread] = []
         for node, demands in state:

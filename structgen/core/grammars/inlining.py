@@ -61,7 +61,7 @@ def inlined(
 
 
 def _moved(symbol: int, nonterminals: int, terminals: int) -> int:
-    """A symbol behind so many others."""
+    """A symbol after so many others."""
     return symbol + nonterminals if symbol >= 0 else symbol - terminals
 
 
@@ -86,7 +86,7 @@ def without_ignored(grammar: ContextFreeGrammar, embedded: Collection[int] = ())
         terminals.append(Terminal("ignored text", run))
     after_gap = {*embedded}
     for t, terminal in enumerate(grammar.terminals):
-        dfa = None if run is None or t in after_gap else _behind(run, terminal.dfa)
+        dfa = None if run is None or t in after_gap else _after(run, terminal.dfa)
         if dfa is None:
             after_gap.add(t)
         else:
@@ -98,15 +98,15 @@ def without_ignored(grammar: ContextFreeGrammar, embedded: Collection[int] = ())
 
 
 def _run(dfas: list[Dfa]) -> Dfa | None:
-    """One or more texts of some automata, one behind the other; None if that takes too many states."""
+    """One or more texts of some automata, one after the other; None if that takes too many states."""
     try:
         return repetition(alternation(dfas, MAX_STATES), 1, None, MAX_STATES)
     except TooComplexError:
         return None
 
 
-def _behind(run: Dfa, dfa: Dfa) -> Dfa | None:
-    """The texts of an automaton, alone or behind those of ``run``; None if that takes too many states."""
+def _after(run: Dfa, dfa: Dfa) -> Dfa | None:
+    """The texts of an automaton, alone or after those of ``run``; None if that takes too many states."""
     if dfa.is_empty:
         return dfa
     ends = run.accepting.copy()

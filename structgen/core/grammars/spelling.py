@@ -29,7 +29,7 @@ class Spelled(NamedTuple):
     Attributes:
         grammar: the grammar.
         narrowed: bytes that are no tokens, but in tokens that spell texts which it lacks.
-        mark: a byte that it has behind each token; -1: none.
+        mark: a byte that it has after each token; -1: none.
     """
 
     grammar: ContextFreeGrammar
@@ -321,16 +321,16 @@ _AT_ONCE = 64
 
 
 def _steps(dfa: Dfa, sources: Table, layers: list[_Layer]) -> Iterator[tuple[Table, Table]]:
-    """Where texts lead from some states: pairs of these and the states behind, some at a time."""
+    """Where texts lead from some states: pairs of these and the states after, some at a time."""
     table = np.append(dfa.transitions, np.full((1, 256), -1, np.int32), axis=0)  # the last: nowhere
     for first in range(0, len(sources), _AT_ONCE):
         some = sources[first : first + _AT_ONCE]
         states = some[:, None]
         for layer in layers:
             states = table[states[:, layer.above], layer.bytes]
-            behind = states[:, layer.is_whole]
-            rows, places = np.nonzero(behind >= 0)
-            yield some[rows], behind[rows, places]
+            after = states[:, layer.is_whole]
+            rows, places = np.nonzero(after >= 0)
+            yield some[rows], after[rows, places]
 
 
 def _reached(transitions: npt.NDArray[np.int32], usable: Flags) -> Flags:
@@ -351,8 +351,8 @@ def _completed(dfa: Dfa, alone: Flags, vocabulary: Vocabulary) -> Flags:
     edges = [sources * len(dfa) + dfa.transitions[sources, columns]]
     layers = _whole_layers(vocabulary)
     if _width(layers) * len(dfa) <= MOST_STEPS:
-        for before, behind in _steps(dfa, np.arange(len(dfa), dtype=np.int32), layers):
-            edges.append(np.unique(before.astype(np.int64) * len(dfa) + behind))
+        for before, after in _steps(dfa, np.arange(len(dfa), dtype=np.int32), layers):
+            edges.append(np.unique(before.astype(np.int64) * len(dfa) + after))
     sources, targets = np.divmod(np.unique(np.concatenate(edges)), len(dfa))
     order = np.argsort(targets, kind="stable")
     sources = sources[order]

@@ -1,11 +1,11 @@
 """What longer tokens spell of a grammar although some of their bytes are no tokens: exactly, by a product.
 
-A text that stands behind a token can be finished if its rest is a run of tokens. Runs of tokens are a regular language:
+A text that stands after a token can be finished if its rest is a run of tokens. Runs of tokens are a regular language:
 bytes that are tokens, and the longer tokens that have others. So the grammar's product with it has what can be written
 (Bar-Hillel, Perles and Shamir 1961: a context-free language meets a regular one in a context-free one).
 
 One thing is added. Where a token has ended, the rest is to be a run of tokens of its own: "a" may begin "ab", and then
-there must be a "b". So each token has a **mark** behind it, a byte that the grammar does not have; the product reads
+there must be a "b". So each token has a **mark** after it, a byte that the grammar does not have; the product reads
 it where a token may end, and begins a run there.
 """
 
@@ -76,7 +76,7 @@ def by_tokens(grammar: ContextFreeGrammar, vocabulary: Vocabulary) -> ByTokens |
 
 @lru_cache(8)
 def marked(vocabulary: Vocabulary, mark: int) -> Vocabulary:
-    """The vocabulary with a byte behind each token; those that have this byte spell nothing."""
+    """The vocabulary with a byte after each token; those that have this byte spell nothing."""
     tokens = [token + bytes([mark]) if token and mark not in token else b"" for token in vocabulary.tokens]
     special = set(vocabulary.special_token_ids) - vocabulary.named  # whose bytes are stand-ins
     return Vocabulary(tokens, eos_token_ids=vocabulary.eos_token_ids, special_token_ids=special)
@@ -152,7 +152,7 @@ class _Product:
     Args:
         grammar: without ignored terminals.
         runs: the automaton.
-        mark: the byte behind tokens.
+        mark: the byte after tokens.
     """
 
     def __init__(self, grammar: ContextFreeGrammar, runs: _Runs, mark: int) -> None:
@@ -184,7 +184,7 @@ class _Product:
 
     # --- where symbols lead ---
     def _find_exits(self, start: int) -> None:
-        """The states behind the texts of each nonterminal, from each state where it can begin: a least fixpoint."""
+        """The states after the texts of each nonterminal, from each state where it can begin: a least fixpoint."""
         self._exits[start, 0] = set()
         changed = True
         while changed:
@@ -193,11 +193,11 @@ class _Product:
                 found = self._exits[key]
                 before, known = len(found), len(self._exits)
                 for rule in self._bodies.get(key[0], ()):
-                    found |= self._behind(rule.rhs, key[1])
+                    found |= self._after(rule.rhs, key[1])
                 changed |= len(found) > before or len(self._exits) > known
 
-    def _behind(self, symbols: Symbols, state: int) -> set[int]:
-        """The states behind some symbols, as far as they are known."""
+    def _after(self, symbols: Symbols, state: int) -> set[int]:
+        """The states after some symbols, as far as they are known."""
         here = {state}
         for symbol in symbols:
             self._spend(len(here))
@@ -243,36 +243,36 @@ class _Product:
     # --- what is written ---
     def _write(self, key: tuple[Symbols, int, int], number: int) -> None:
         """The rules of some symbols from a state to a state."""
-        (first, *rest), before, behind = key
+        (first, *rest), before, state_after = key
         if rest:
             for middle in sorted(self._exits_of(first, before)):
-                if behind in self._behind(tuple(rest), middle):
-                    begin, end = self._symbol((first,), before, middle), self._symbol(tuple(rest), middle, behind)
+                if state_after in self._after(tuple(rest), middle):
+                    begin, end = self._symbol((first,), before, middle), self._symbol(tuple(rest), middle, state_after)
                     self._rule(number, begin, end)
             return
         for rule in self._bodies.get(first, ()):
-            if behind in self._behind(rule.rhs, before):
-                self._rule(number, *([self._symbol(rule.rhs, before, behind)] if rule.rhs else []))
+            if state_after in self._after(rule.rhs, before):
+                self._rule(number, *([self._symbol(rule.rhs, before, state_after)] if rule.rhs else []))
 
     def _rule(self, number: int, *right: int) -> None:
         if len(self._rules) >= MOST_RULES:
             raise _TooLarge
         self._rules.append(Rule(number, right))
 
-    def _symbol(self, symbols: Symbols, before: int, behind: int) -> int:
+    def _symbol(self, symbols: Symbols, before: int, state_after: int) -> int:
         """The symbol of the texts of some symbols from a state to a state."""
-        key = symbols, before, behind
+        key = symbols, before, state_after
         if key not in self._numbers:
             if len(symbols) == 1 and symbols[0] < 0:
                 self._numbers[key] = ~len(self._terminals)
-                self._terminals.append(self._terminal(~symbols[0], before, behind))
+                self._terminals.append(self._terminal(~symbols[0], before, state_after))
             else:
                 self._numbers[key] = len(self._names)
                 self._names.append(self._grammar.nonterminals[symbols[0]] if len(symbols) == 1 else "rest")
                 self._todo.append(key)
         return self._numbers[key]
 
-    def _terminal(self, terminal: int, before: int, behind: int) -> Terminal:
+    def _terminal(self, terminal: int, before: int, state_after: int) -> Terminal:
         """The texts of a terminal from a state to a state."""
         given, table = self._grammar.terminals[terminal], self._table(terminal)
         self._spend(len(table))
@@ -280,7 +280,7 @@ class _Product:
         order[[0, before]] = order[[before, 0]]  # from_table begins at 0
         places = np.append(order, np.int32(-1))
         accepting = np.zeros((len(given.dfa), len(self._runs.accepting)), np.uint8)
-        accepting[given.dfa.accepting, behind] = 1
+        accepting[given.dfa.accepting, state_after] = 1
         dfa = from_table(np.ascontiguousarray(places[table[order]]), accepting.reshape(-1)[order])
         return Terminal(given.name, dfa, given.source, given.priority, given.place)
 

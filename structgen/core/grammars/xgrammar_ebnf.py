@@ -173,7 +173,7 @@ class _XgrammarParser:
             self.source.fail(f"the attribute {name} is written {shape}", offset)
 
     def _lookahead(self) -> None:
-        """``(= ...)`` behind a rule: what its author knows to follow. It helps XGrammar's masks and changes no text."""
+        """``(= ...)`` after a rule: what its author knows to follow. It helps XGrammar's masks and changes no text."""
         opening = self.pieces[self.at].offset
         self.at += 1
         self.asserted += rule_uses(self._choice())
@@ -326,7 +326,7 @@ class _XgrammarParser:
 
     # --- arguments of macros ---
     def _arguments(self, name: _Piece) -> MacroArguments:
-        """What stands in the parentheses behind the name of a macro."""
+        """What stands in the parentheses after the name of a macro."""
         self.at += 1
         found = MacroArguments(name.text, name.offset, [], {})
         while self._sign() != ")":

@@ -85,7 +85,7 @@ class _Call:
         return found
 
     def pairs(self, what: str) -> list[tuple[MacroValue, RuleUse]]:
-        """Triggers and the rules behind them."""
+        """Triggers and the rules after them."""
         found = []
         for value, elements in zip(
             self.given.positional, self.of_kind("tuple", self.given.positional, f"({what}, rule)"), strict=True
@@ -137,16 +137,16 @@ def _tag_dispatch(source: EbnfText, given: MacroArguments) -> EbnfTree:
     words = [word.encode() for word in dict.fromkeys([*excluded, *triggers])]
     search = word_search(words)
     text = AutomatonUse(free_text_dfa(search, is_empty=True))
-    behind_text: list[EbnfTree] = []  # a trigger and its rule, with free text before it
+    after_text: list[EbnfTree] = []  # a trigger and its rule, with free text before it
     parts: list[EbnfTree] = []
     for word, (_, use) in zip(triggers, pairs, strict=True):
         data = word.encode()
         if can_join(words, data):
             parts.append(sequence_of([AutomatonUse(free_text_dfa(search, words.index(data))), use]))
         else:
-            behind_text.append(sequence_of([AutomatonUse(word_dfa(word)), use]))
-    if behind_text:
-        parts.append(sequence_of([text, choice_of(behind_text)]))
+            after_text.append(sequence_of([AutomatonUse(word_dfa(word)), use]))
+    if after_text:
+        parts.append(sequence_of([text, choice_of(after_text)]))
     return _dispatched(text, parts, call.truth("loop_after_dispatch", True))
 
 

@@ -30,7 +30,7 @@ from structgen.core.cache_folder import cache_folder, is_own, make_folder
 # Part of every path: raise it when the meaning of any stored array changes; old files are then never looked at.
 FORMAT = 2
 _SEAL = 32
-"""Bytes of the checksum behind a file. (Readers of zip files do not look there.)"""
+"""Bytes of the checksum after a file. (Readers of zip files do not look there.)"""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 

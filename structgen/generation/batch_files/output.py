@@ -65,7 +65,7 @@ class OutputFile:
         self._file.flush()
 
     def _take_up(self, heads: Iterable[str]) -> None:
-        """Read what is there; the file is then positioned behind the last whole line."""
+        """Read what is there; the file is then positioned after the last whole line."""
         number, whole = 1, 0
         self._file.seek(0)
         while line := self._file.readline(FIRST_BYTES):

@@ -11,7 +11,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 
 
 def allow_all(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
-    """A bitmask int32 [1, ceil(V / 32)] that allows every token, and nothing behind them."""
+    """A bitmask int32 [1, ceil(V / 32)] that allows every token, and nothing after them."""
     bitmask = allocate_token_bitmask(1, vocabulary.size)
     if vocabulary.size % 32:
         bitmask.view(np.uint32)[0, -1] = (1 << vocabulary.size % 32) - 1

@@ -63,7 +63,7 @@ class Output:
         token_log_probs: the log-probability (nats) of each token as ``log_prob`` has it; 0 where it was forced.
         log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
-        looks_ahead: whether a token is taken together with the mask behind it, which ``advance_forced`` would make
+        looks_ahead: whether a token is taken together with the mask after it, which ``advance_forced`` would make
             next.
         finish_reason: None while it is being written; "stop": the model ended it, or nothing may follow, or a stop
             string came; "length": the budget shaped the end (it ran out, or tokens were turned down for it).
@@ -157,7 +157,7 @@ class Output:
     def take_up(self, tokens: Sequence[int], log_probs: Sequence[float], steered: int = 0) -> None:
         """Write again what another output of the same request had written when it was lost, without the model.
 
-        Every step is made as it was then, so what remains comes as it would have come there. Forced tokens behind these
+        Every step is made as it was then, so what remains comes as it would have come there. Forced tokens after these
         follow at once.
 
         Args:
@@ -325,7 +325,7 @@ class Output:
         return True
 
     def _section_closes(self, token: int) -> bool:
-        """Whether the section can be closed within its budget behind ``token``, which was just accepted."""
+        """Whether the section can be closed within its budget after ``token``, which was just accepted."""
         if self._section is None or self._closer is None or not self._section.is_near(1):
             return True
         data = bytes(self._bytes) + self._vocabulary.tokens[token]
@@ -367,7 +367,7 @@ class Output:
         self._append(token)
 
     def _accept(self, token: int, *, masks: bool = False) -> None:
-        """Accept a token; ``masks``: and make the mask behind it."""
+        """Accept a token; ``masks``: and make the mask after it."""
         matcher = self._matcher
         assert matcher is not None
         self._is_masked = masks

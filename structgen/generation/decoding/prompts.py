@@ -72,7 +72,7 @@ def prompt_token_ids(
 
     With a chat template, a string is one user message, and ``instruction`` is added to the message that ``place``
     names. Without, a string is continued as it is, with the instruction before it; messages are refused. ``refused``
-    is an answer to it and what was wrong, which the model is told behind it.
+    is an answer to it and what was wrong, which the model is told after it.
 
     Raises:
         GenerationError: the prompt is neither a string nor messages, the tokenizer cannot read it, or it has more than
@@ -153,7 +153,7 @@ def _check_text(text: str) -> None:
 
 
 def noted(messages: list[dict[str, Any]], notes: Sequence[tuple[str, Place]]) -> list[dict[str, Any]]:
-    """The messages with texts put before the last of the user's, or behind the first of the system's; where there is
+    """The messages with texts put before the last of the user's, or after the first of the system's; where there is
     none (whose content is text), one is made. The messages are changed."""
     for text, role in notes:
         own = [message for message in messages if message["role"] == role and isinstance(message["content"], str)]

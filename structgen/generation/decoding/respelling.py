@@ -32,24 +32,24 @@ def _meeting(text: Sequence[int], ids: Sequence[int], start: int, vocabulary: Vo
     """How many tokens of each spell the same, from ``start`` on, as far as they do."""
     there = here = start
     found = start, start
-    ahead, behind = b"", b""  # of the text's tokens, and of the prompt's, that the other has not spelled yet
+    text_extra, prompt_extra = b"", b""  # bytes that the other has not spelled yet
     while True:
-        if not ahead and not behind:
+        if not text_extra and not prompt_extra:
             found = there, here
-        if len(ahead) <= len(behind):
+        if len(text_extra) <= len(prompt_extra):
             if there == len(text):
                 break
-            ahead += _spelled(text[there], vocabulary)
+            text_extra += _spelled(text[there], vocabulary)
             there += 1
         else:
             if here == len(ids):
                 break
-            behind += _spelled(ids[here], vocabulary)
+            prompt_extra += _spelled(ids[here], vocabulary)
             here += 1
-        agreed = min(len(ahead), len(behind))
-        if ahead[:agreed] != behind[:agreed]:
+        agreed = min(len(text_extra), len(prompt_extra))
+        if text_extra[:agreed] != prompt_extra[:agreed]:
             break
-        ahead, behind = ahead[agreed:], behind[agreed:]
+        text_extra, prompt_extra = text_extra[agreed:], prompt_extra[agreed:]
     return found
 
 

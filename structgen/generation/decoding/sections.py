@@ -40,7 +40,7 @@ class SectionMeter:
     def __init__(self, budget: SectionBudget, vocabulary: Vocabulary) -> None:
         self._begin, self._end = (_data(mark, vocabulary) for mark in (budget.begin, budget.end))
         self._most, self._speller = budget.max_tokens, Speller(closing_tokens(vocabulary))
-        self._starts: list[int] = []  # where tokens begin, of those that hold text behind the opening mark
+        self._starts: list[int] = []  # where tokens begin, of those that hold text after the opening mark
         self.is_over = False
 
     def add(self, data: bytes | bytearray, start: int) -> None:
@@ -57,7 +57,7 @@ class SectionMeter:
         return not self.is_over and len(self._starts) + more + CUT > self._most
 
     def fits(self, data: bytes | bytearray, start: int, completion: bytes) -> bool:
-        """Whether the section can be closed within its budget behind another token.
+        """Whether the section can be closed within its budget after another token.
 
         Args:
             data: the text with the token, which begins at ``start``.

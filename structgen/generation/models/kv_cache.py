@@ -80,7 +80,7 @@ class RowStore:
         return number, start
 
     def append(self, row: int, layer: int, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Write keys and values [heads, n, width] behind what a row holds; views of all [heads, held + n, width].
+        """Write keys and values [heads, n, width] after what a row holds; views of all [heads, held + n, width].
 
         They count once ``advance`` was called, which is after all layers have written.
         """
@@ -131,7 +131,7 @@ class RowStore:
             self.prefixes.add(own.tokens, own.held(), salt)
 
     def _room(self, row: _Row, layer: int, held: int, count: int, room: int, keys: Any, values: Any) -> tuple[Any, Any]:
-        """A layer's buffers of a row with room for ``count`` tokens behind ``held``; made like ``keys`` and ``values``,
+        """A layer's buffers of a row with room for ``count`` tokens after ``held``; made like ``keys`` and ``values``,
         for ``room`` tokens, where there are none."""
         pair = row.buffers.get(layer)
         if pair is not None and pair[0].shape[1] >= held + count:

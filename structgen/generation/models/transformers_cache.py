@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-# Rows that keep different numbers of draft tokens leave unused columns behind. They are closed up (which copies the
+# Rows that keep different numbers of draft tokens leave unused columns after. They are closed up (which copies the
 # whole cache) once there are more than this share of all columns.
 MAX_UNUSED_SHARE = 0.25
 

@@ -1,4 +1,4 @@
-"""A Hugging Face causal language model behind the ``LanguageModel`` protocol. Imports torch when constructed."""
+"""A Hugging Face causal language model after the ``LanguageModel`` protocol. Imports torch when constructed."""
 
 from __future__ import annotations
 

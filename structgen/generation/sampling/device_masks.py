@@ -87,7 +87,7 @@ class MaskTable:
         max_rows: rows of a step at most, for ``numbers``.
 
     Attributes:
-        rows: int32 [capacity, words or a few more], zero behind a row's end.
+        rows: int32 [capacity, words or a few more], zero after a row's end.
         numbers: int32 [max_rows], what ``place`` wrote.
         transferred: bytes sent so far.
         hits, misses: rows that were there, and that were not.

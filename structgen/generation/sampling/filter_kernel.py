@@ -70,8 +70,8 @@ def bin_kernel(
 
 @triton.jit
 def _last_bin(counts, k, share, least, total, columns):
-    """A bin at or behind the end of the filters: k tokens are up to it; else all that is behind weighs less than what
-    top_p leaves out. Or min_p keeps nothing behind it: but top_p after top_k must see all that this has left."""
+    """A bin at or after the end of the filters: k tokens are up to it; else all that is after weighs less than what
+    top_p leaves out. Or min_p keeps nothing after it: but top_p after top_k must see all that this has left."""
     index = tl.arange(0, _BINS)
     count = tl.load(counts + index)
     last = tl.full([], _BINS - 1, tl.int32)
@@ -80,8 +80,8 @@ def _last_bin(counts, k, share, least, total, columns):
     elif share < 1.0:
         most = count.to(tl.float64) * tl.exp(index.to(tl.float64) * -0.125)
         lowest = columns.to(tl.float64) * 1.5e-14  # the last bin, exp(-255 / 8) each
-        behind = tl.cumsum(most, 0, reverse=True) - most + lowest
-        last = tl.min(tl.where(behind < (1.0 - share) * total * 0.999, index, last), 0)
+        beyond = tl.cumsum(most, 0, reverse=True) - most + lowest
+        last = tl.min(tl.where(beyond < (1.0 - share) * total * 0.999, index, last), 0)
     if (least > 0.0) & ((k == 0) | (share >= 1.0)):
         last = tl.minimum(last, (tl.minimum(-tl.log(least), 31.0) * 8.0).to(tl.int32) + 1)
     return last

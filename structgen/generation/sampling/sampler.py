@@ -70,7 +70,7 @@ class TokenSampler(Protocol):
         """Draw a token for each request.
 
         Args:
-            logits: floating [N, V'] where the model left them; V' is at least V, and what lies behind V (a multiple of
+            logits: floating [N, V'] where the model left them; V' is at least V, and what lies after V (a multiple of
                 32 of which only bits of tokens are set) is not allowed. They come out as they went in.
             masks: what ``send`` gave.
             kept: compute ``log_kept``.

@@ -32,7 +32,7 @@ class WorkThread:
         self._is_running = False
 
     def do(self, work: Callable[[], None]) -> None:
-        """Have this done, behind what is there already. From any thread."""
+        """Have this done, after what is there already. From any thread."""
         with self._lock:
             self._work.append(work)
             if not self._is_running:

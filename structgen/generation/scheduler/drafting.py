@@ -65,7 +65,7 @@ class Drafting:
         return trees
 
     def _grow(self, row: DraftedSequence, rate: float, writing: int) -> DraftTree:
-        """What a row among others may have read: nothing that does not pay for its place even behind the next step of
+        """What a row among others may have read: nothing that does not pay for its place even after the next step of
         the curve."""
         least = rate * self._curve.marginal(self._beside) if isinstance(row.policy, CostAware) else 0.0
         return row.grow(least, beside=self._beside, rows=writing)

@@ -126,8 +126,8 @@ class Handle:
         """Tokens of prompt and output that the row does not hold; at most so many, the first."""
         prompt, written = self.request.prompt, self.output.token_ids
         end = self.length if most is None else self.held + most
-        behind = slice(max(0, self.held - len(prompt)), max(0, end - len(prompt)))
-        return [*prompt[self.held : end], *written[behind]]
+        after = slice(max(0, self.held - len(prompt)), max(0, end - len(prompt)))
+        return [*prompt[self.held : end], *written[after]]
 
 
 @dataclass(frozen=True, slots=True)

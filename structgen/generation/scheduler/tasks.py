@@ -3,7 +3,7 @@
 What is to be done for a row between two calls of the model (take a token, see what must follow, make the next mask) is
 a ``Task``. The tasks of a step run one after the other in one thread, the *lane*, and the loop waits for them, so all
 is as if it did them itself. A task that takes longer than ``patience`` is *late*: the loop goes on without it, and what
-stands behind it moves to a new lane. Rows that were late lately have threads of their own, and nobody waits for them.
+stands after it moves to a new lane. Rows that were late lately have threads of their own, and nobody waits for them.
 Kernels release the GIL. A task that holds it slows the loop down, but does not stop it: how much says the interpreter's
 switch interval, which belongs to whoever owns the process (the server lowers its own).
 """

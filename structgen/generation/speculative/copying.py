@@ -1,4 +1,4 @@
-"""Drafts values out of the prompt: behind a key, what stands behind its name there ("city: Paris", "name is Ada")."""
+"""Drafts values out of the prompt: after a key, what stands after its name there ("city: Paris", "name is Ada")."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BETWEEN = rb"(?!\w)(?:\"?:\s?\"|:\s*|\s*=\s*|\s+(?:is|was|are)\s+)(?![{\[\"\s])
 
 
 class CopyDrafter:
-    """Proposes what stands in the prompt behind the name of the key that the output stands behind."""
+    """Proposes what stands in the prompt after the name of the key that the output stands after."""
 
     name = NAME
 
@@ -68,7 +68,7 @@ class _CopySource(Source):
         ]
 
     def _starting(self, node: Node) -> list[tuple[int, tuple[int, ...]]]:
-        """Values that may begin behind a node."""
+        """Values that may begin after a node."""
         path = b"".join(self._vocabulary.tokens[token] for token in node.path())
         found = _KEY.search((self._written + path)[-TAIL_BYTES:])
         return self._spelled(self._of_key(found[1]), b"") if found else []
@@ -90,7 +90,7 @@ class _CopySource(Source):
         return known
 
     def _find(self, key: bytes) -> Iterator[bytes]:
-        """Texts behind the name in the prompt, the last first: to the end of the line or sentence, or a quote."""
+        """Texts after the name in the prompt, the last first: to the end of the line or sentence, or a quote."""
         words = _WORDS.findall(key)
         if not words:
             return

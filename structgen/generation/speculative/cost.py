@@ -43,7 +43,7 @@ class Cost(Protocol):
     def marginal(self, tokens: int) -> float:
         """The least average cost of a further token over all numbers to come: min over n of (t(tokens + n) - t) / n.
 
-        A curve has steps; what counts for going on is what lies behind them.
+        A curve has steps; what counts for going on is what lies after them.
         """
         ...
 

@@ -3,7 +3,7 @@
 Forced text can be spelled in several ways where all prefixes of tokens are legal, so even forced text is drafted and
 judged by the target; a model trained on a tokenizer takes the canonical spelling nearly always. The last token of the
 forced text could merge with what follows it, so it is a guess of its own kind (half of them are wrong). Of a very long
-text a matcher gives a piece, whose last token is such a guess too; how it goes on is asked for behind it.
+text a matcher gives a piece, whose last token is such a guess too; how it goes on is asked for after it.
 """
 
 from __future__ import annotations

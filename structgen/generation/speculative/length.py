@@ -202,7 +202,7 @@ def allocate(
     2025; SmartSpec, Liu et al. 2024).
 
     A step reads ``beside`` tokens anyway, and costs by the tokens that it reads. The set of drafts with the greatest
-    expected tokens - rate · time is looked for among all numbers of drafts: the curve has steps, behind which further
+    expected tokens - rate · time is looked for among all numbers of drafts: the curve has steps, after which further
     places cost little. No drafts at all compete. Chances fall along every path, so the likeliest are closed under
     ancestors. O(n log n).
 

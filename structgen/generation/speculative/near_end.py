@@ -11,7 +11,7 @@ from structgen.generation.speculative.drafter import Proposal, Source
 from structgen.generation.speculative.tree import Node
 
 NAME = "closing"
-SPARE = 3  # tokens that may be left over behind the closing text where it is drafted
+SPARE = 3  # tokens that may be left over after the closing text where it is drafted
 LOOK = 48  # tokens before the end of the budget from which on the closing text is looked at
 PRIORS = (0.8, 0.4, 0.2, 0.1)  # by the tokens to spare
 
@@ -32,7 +32,7 @@ class _ClosingSource(Source):
     def __init__(self, output: Output) -> None:
         self._output = output
         self._speller = Speller(closing_tokens(output.vocabulary))
-        self._remaining_at: dict[Node, Sequence[int]] = {}  # what closes the output behind nodes
+        self._remaining_at: dict[Node, Sequence[int]] = {}  # what closes the output after nodes
 
     def prepare(self, root: Node, depth: int) -> None:
         """See ``Source``."""

@@ -1,5 +1,5 @@
 """Drafts copy a text that the output is expected to be much like (OpenAI's predicted outputs): a file that is to be
-edited, an earlier answer. Where the output departs from it, it is taken up again behind the last tokens, as near as can
+edited, an earlier answer. Where the output departs from it, it is taken up again after the last tokens, as near as can
 be.
 """
 
@@ -54,7 +54,7 @@ class Prediction:
 
     @cached_property
     def _places(self) -> dict[tuple[int, ...], list[int]]:
-        """Behind which places each context stands, ascending. Made once an output has departed."""
+        """After which places each context stands, ascending. Made once an output has departed."""
         places: dict[tuple[int, ...], list[int]] = {}
         for length in LENGTHS:
             for end in range(length, len(self.tokens)):

@@ -1,6 +1,6 @@
 """Sampling from a language model given that its text satisfies a constraint: the *global* target P(text)/P(L).
 
-`Target` says which distribution, `PrefixStore` keeps what the model said about prefixes and bounds on the mass behind
+`Target` says which distribution, `PrefixStore` keeps what the model said about prefixes and bounds on the mass after
 them, its samplers draw. docs/aligned.md explains why masks alone draw from another distribution, and what to use when.
 """
 

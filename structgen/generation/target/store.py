@@ -1,4 +1,4 @@
-"""What the model said about prefixes, and bounds on the mass of the language behind them: a trie in arrays."""
+"""What the model said about prefixes, and bounds on the mass of the language after them: a trie in arrays."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PrefixStore(Generic[T]):
     """Expanded prefixes of a target: allowed tokens with log-probabilities, and bounds.
 
     A node is a prefix after which the model was asked. Its upper bound is the sum over allowed tokens of probability
-    times the bound behind them (1 where nothing is known yet); its lower bound the same with 0. The cached
+    times the bound after them (1 where nothing is known yet); its lower bound the same with 0. The cached
     log-probabilities define P: two samplers of one store draw from one distribution, to the last bit.
 
     Not for several threads at once.
@@ -261,7 +261,7 @@ class PrefixStore(Generic[T]):
         return node
 
     def _add_dead(self, token: int, parent: int) -> None:
-        """A node without edges, behind which there is nothing."""
+        """A node without edges, after which there is nothing."""
         node = self._new_node(token, parent)
         self.nodes["high"][node] = self.nodes["mass"][node] = -math.inf
         self._refresh(parent)
@@ -359,7 +359,7 @@ class PrefixStore(Generic[T]):
 
 
 def _holds_together(nodes: npt.NDArray[Any], edges: npt.NDArray[Any], size: int) -> bool:
-    """Whether a stored trie is one: each node lies behind its parent, edges and children are there, numbers are
+    """Whether a stored trie is one: each node lies after its parent, edges and children are there, numbers are
     numbers. Walks read it without looking, so a wrong one would send them astray or round for ever."""
     if nodes.ndim != 1 or edges.ndim != 1:
         return False
@@ -384,8 +384,8 @@ def _holds_together(nodes: npt.NDArray[Any], edges: npt.NDArray[Any], size: int)
     owners = np.flatnonzero((start >= 0) & (nodes["count"] > 0))
     owned = np.repeat(owners, nodes["count"][owners])
     owned_edges = np.concatenate([np.arange(start[node], last[node]) for node in owners.tolist()] or [np.zeros(0, int)])
-    behind = edges["child"][owned_edges]
-    return bool((parent[behind[behind >= 0]] == owned[behind >= 0]).all())
+    after = edges["child"][owned_edges]
+    return bool((parent[after[after >= 0]] == owned[after >= 0]).all())
 
 
 _GUESS_WHERE = math.log(0.05)  # guesses where fewer walks come cost more than they save

@@ -106,7 +106,7 @@ class Walks:
 
         Args:
             wanted: asked before each round for how many attempts in flight would be useful, given how many texts lie
-                ready behind an attempt that still waits.
+                ready after an attempt that still waits.
 
         Raises:
             UnsatisfiableTargetError: no text fits the target.

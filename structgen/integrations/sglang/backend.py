@@ -66,7 +66,7 @@ class SglangGrammarObject(BaseGrammarObject):
         self.grammar_stats = grammar_stats
 
     def accept_token(self, token: int) -> None:
-        """Advance. Behind the end tokens change nothing.
+        """Advance. After the end tokens change nothing.
 
         Raises:
             ValueError: the token is not allowed.

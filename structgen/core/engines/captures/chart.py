@@ -44,12 +44,12 @@ class Chart:
         self._width = len(data) + 1
         self._sets: dict[int, Ends] = {}
         self._loops: dict[tuple[int, int], _Loop] = {}
-        self._behind: dict[tuple[int, int, int], Ends] = {}
+        self._after: dict[tuple[int, int, int], Ends] = {}
         self._skips: dict[int, tuple[tuple[int, ...], bool]] = {}
         self._texts: dict[tuple[int, int], TextEnds] = {}
         self._automata = network.automata
-        # Sets of automaton states are numbered behind those of nodes: by the node behind the terminal, then the state.
-        self._base, self._behind_bases, self._bases = network.bases
+        # Sets of automaton states are numbered after those of nodes: by the node after the terminal, then the state.
+        self._base, self._after_bases, self._bases = network.bases
         self._kinds: list[Ends] = [(self.size, is_end, flag) for flag in (0, BETWEEN) for is_end in (0, 1)]
         self._steps = self._kept = 0
 
@@ -87,7 +87,7 @@ class Chart:
         return TextEnds(ends, automaton.goes_on[state])
 
     def starts(self, at: int) -> tuple[tuple[int, ...], bool]:
-        """Where a terminal can begin behind what is ignored at a place, that place included; and whether the text ends
+        """Where a terminal can begin after what is ignored at a place, that place included; and whether the text ends
         inside of what is ignored."""
         if not self.network.ignored:
             return (at,), False
@@ -174,21 +174,21 @@ class Chart:
         return missing
 
     def _followed(self, ends: Ends, child: int) -> Ends | list[int]:
-        """The ends of a node behind each of some ends, or what must be known before.
+        """The ends of a node after each of some ends, or what must be known before.
 
         Where a part can end nearly anywhere, so can the one that begins a byte later: what was found for that one lacks
         one end, mostly.
         """
         if ends[1] & (ends[1] - 1):
             shift = (ends[1] >> 1 & -(ends[1] >> 1)).bit_length()
-            rest = self._behind.get((child, ends[0] + shift, ends[1] >> shift))
+            rest = self._after.get((child, ends[0] + shift, ends[1] >> shift))
             if rest is not None:
                 first = self._known(child, ends[0])
                 if first is None:
                     return [child * self._width + ends[0]]
                 found = joined(joined(rest, first), (0, 0, ends[2]))
                 self.count(1 + found[1].bit_length() // _STEP_BITS)
-                self._behind[child, ends[0], ends[1]] = found
+                self._after[child, ends[0], ends[1]] = found
                 self._kept += 1
                 return found
         found, missing = (0, 0, ends[2]), list[int]()
@@ -203,7 +203,7 @@ class Chart:
                 steps += found[1].bit_length() // _STEP_BITS
         self.count(steps)
         if not missing and steps > 1:
-            self._behind[child, ends[0], ends[1]] = found
+            self._after[child, ends[0], ends[1]] = found
             self._kept += 1
         return missing or found
 
@@ -233,7 +233,7 @@ class Chart:
         return missing or found
 
     def _embedded(self, edge: Edge, at: int, may_be_empty: bool) -> Ends | list[int]:
-        """The same by a terminal that another grammar reads; behind ignored text its empty text is not looked for."""
+        """The same by a terminal that another grammar reads; after ignored text its empty text is not looked for."""
         text_ends = self.text_ends(~edge.symbol, at)
         found, missing = (0, 0, INSIDE if text_ends.is_open else 0), list[int]()
         for place in text_ends.ends:
@@ -252,7 +252,7 @@ class Chart:
         number, at = divmod(key, width)
         place = bisect_right(self._bases, number) - 1
         base = self._bases[place]
-        child, terminal = self._behind_bases[place]
+        child, terminal = self._after_bases[place]
         automaton = self._automata[terminal]
         state, accepting = number - base, automaton.accepting
         chain: list[tuple[int, Ends | None]] = []
@@ -262,12 +262,12 @@ class Chart:
             last = self._sets.get(key)
             if last is not None:
                 break
-            behind = None
+            after = None
             if accepting[state]:
-                behind = self._known(child, at)
-                if behind is None:
+                after = self._known(child, at)
+                if after is None:
                     missing.append(child * width + at)
-            chain.append((key, behind))
+            chain.append((key, after))
             if at == size:
                 last = (0, 0, INSIDE if automaton.goes_on[state] else 0)
                 break
@@ -280,9 +280,9 @@ class Chart:
         if missing:
             return missing
         steps = 0
-        for key, behind in reversed(chain):
-            if behind is not None and behind is not NONE:
-                last = joined(last, behind)
+        for key, after in reversed(chain):
+            if after is not None and after is not NONE:
+                last = joined(last, after)
                 steps += 1 + last[1].bit_length() // _STEP_BITS
             self._sets[key] = last
         self.count(steps)
@@ -342,13 +342,13 @@ class Chart:
         steps = 1
         for end in places(without(called, seen)):
             steps += 1 + found[1].bit_length() // _STEP_BITS
-            behind = loop.ends.get(edge.child) if end == at else None
-            behind = self._known(edge.child, end) if behind is None else behind
-            if behind is None:
+            after = loop.ends.get(edge.child) if end == at else None
+            after = self._known(edge.child, end) if after is None else after
+            if after is None:
                 missing.append(edge.child * self._width + end)
             else:
-                found = joined(found, behind)
-        if edge.child in loop.ends and has_place(called, at):  # behind nothing: it may grow
+                found = joined(found, after)
+        if edge.child in loop.ends and has_place(called, at):  # after nothing: it may grow
             found = joined(found, loop.ends[edge.child])
         self.count(steps)
         if not missing:
@@ -356,7 +356,7 @@ class Chart:
         return missing or found
 
     def _by_edge_within(self, loop: _Loop, node: int, edge: Edge, at: int) -> Ends | list[int]:
-        """`_by_edge`, where the node behind an empty embedded text may belong to the loop."""
+        """`_by_edge`, where the node after an empty embedded text may belong to the loop."""
         if not self._is_inner_empty(loop, edge):
             return self._by_edge(node, edge, at)
         self._sets[edge.child * self._width + at] = loop.ends[edge.child]

@@ -275,8 +275,8 @@ class Derivation:
         while nodes:
             node = nodes.pop()
             for edge in self._network.edges[node]:
-                is_behind = edge.kind != Kind.END and not edge.is_last and self._network.is_nullable(edge.symbol)
-                if is_behind and edge.child not in seen:
+                is_after = edge.kind != Kind.END and not edge.is_last and self._network.is_nullable(edge.symbol)
+                if is_after and edge.child not in seen:
                     seen.add(edge.child)
                     nodes.append(edge.child)
                 if edge.kind == Kind.CALL:

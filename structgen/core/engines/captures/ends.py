@@ -8,7 +8,7 @@ Ends = tuple[int, int, int]
 """The lowest place where a part can end, a bit for each from there on, and how it can be open where it stops."""
 NONE: Ends = (0, 0, 0)
 INSIDE, BETWEEN = 1, 2
-"""A part that goes on behind the end of the text, which ends inside a terminal, or between two."""
+"""A part that goes on after the end of the text, which ends inside a terminal, or between two."""
 
 
 def places(ends: Ends) -> Iterator[int]:

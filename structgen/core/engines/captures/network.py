@@ -14,7 +14,7 @@ from structgen.core.json_schema.formula.components import strong_components
 from structgen.core.regex.dfa import Dfa
 
 _Options = dict[int | None, int]
-"""The child behind each symbol, in the order written; None: the rule ends here."""
+"""The child after each symbol, in the order written; None: the rule ends here."""
 MOST_KEPT = 256
 _Rules = list[list[tuple[int, ...]]]
 
@@ -34,7 +34,7 @@ class Edge(NamedTuple):
     Attributes:
         symbol: as in rules.
         called: the node where the nonterminal begins.
-        child: the node behind the symbol.
+        child: the node after the symbol.
         is_last: whether nothing follows the nonterminal.
     """
 
@@ -55,7 +55,7 @@ class Automaton:
         self.goes_on: list[bool] = np.any(dfa.transitions >= 0, axis=1).tolist()
 
     def row(self, state: int) -> list[int]:
-        """The states behind one, by byte."""
+        """The states after one, by byte."""
         row = self._rows[state]
         if row is None:
             row = self._rows[state] = self._transitions[state].tolist()
@@ -180,7 +180,7 @@ class Network:
         return found
 
     def _bases(self) -> tuple[dict[int, int], list[tuple[int, int]], list[int]]:
-        """A number for each state of a terminal, in front of each node that stands behind one: the first number by
+        """A number for each state of a terminal, in front of each node that stands after one: the first number by
         node, the node and the terminal by place in the list of first numbers, and that list."""
         by_node: dict[int, int] = {}
         owners: list[tuple[int, int]] = []

@@ -224,7 +224,7 @@ _Corners = list[list[tuple[int, int]]]
 
 
 def _left_corners(numbered: list[list[int]], suffixes: _Suffixes) -> tuple[_Corners, _Corners]:
-    """What each nonterminal predicts and scans first, behind prefixes that may be empty too."""
+    """What each nonterminal predicts and scans first, after prefixes that may be empty too."""
     corners: _Corners = []
     scans: _Corners = []
     for own in numbered:

@@ -31,7 +31,7 @@ class CfgGrammar(SharedMachine[CfgMachine]):
         source: the normal form, without what the vocabulary cannot spell.
         vocabulary: as given to the compiler; where the grammar names special tokens, the one that names them.
         narrowed: bytes of texts that the vocabulary spells, but only by longer tokens, and that were left out.
-        mark: a byte that `source` has behind each token, where longer tokens spell what single bytes do not; else -1.
+        mark: a byte that `source` has after each token, where longer tokens spell what single bytes do not; else -1.
         tables: the trimmed grammar in numbers.
         automata: the terminals' automata.
     """
@@ -113,7 +113,7 @@ def compile_grammar(
         grammar: rules over terminals; see `ContextFreeGrammar`.
         vocabulary: the model's tokens.
         embedded: terminals (ids) whose text another matcher reads: `CfgMatcher.embedded_here` tells where one may
-            begin, `CfgMatcher.after_embedded` goes on behind it. Their automata are not looked at.
+            begin, `CfgMatcher.after_embedded` goes on after it. Their automata are not looked at.
         mask_bytes: bound of the memory for masks; they are forgotten when it is reached.
         state_bytes: states of more than this are left to the matchers that use them, and new matchers start afresh.
 

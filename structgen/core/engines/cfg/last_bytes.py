@@ -1,7 +1,7 @@
 """Which bytes texts of a context-free grammar can end with, and which can stand before an embedded text.
 
 All are upper bounds: where one text goes over into another is only looked
-for behind such bytes, so a bound that is too wide costs time and nothing else.
+for after such bytes, so a bound that is too wide costs time and nothing else.
 """
 
 from __future__ import annotations

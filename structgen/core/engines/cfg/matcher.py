@@ -86,7 +86,7 @@ class CfgMatcher(StateMatcher["CfgGrammar"]):
         return frozenset(t for t, c in tables.embedded.items() if c in classes)
 
     def after_embedded(self, terminal: int) -> CfgMatcher:
-        """A matcher behind the text of an embedded terminal that began here. It has no history.
+        """A matcher after the text of an embedded terminal that began here. It has no history.
 
         Raises:
             MatcherStateError: the terminal may not begin here.

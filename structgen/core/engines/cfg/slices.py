@@ -39,7 +39,7 @@ class Slices:
         rows: int32[n * width], its tokens.
         residues: int64, the tries of the tokens that are not in it, as `packed_nodes`.
         ends: int64[n + 1], where these end, the first before all.
-        rests: int64, the same tokens by what they have behind text of the slice: tries of these remainders, whose
+        rests: int64, the same tokens by what they have after text of the slice: tries of these remainders, whose
             ``token`` is a token or, from the size of the vocabulary on, a group.
         rest_ends: int64[n + 1], where these end.
         groups: int32[g + 1], where the tokens of each group begin.
@@ -64,7 +64,7 @@ def packed_nodes(trie: Trie, numbers: npt.NDArray[np.int64] | None = None) -> np
 
     Args:
         trie: of tokens, or of other texts.
-        numbers: for other texts, int64[their number + 1]: the token that stands for each; behind them -1, for none.
+        numbers: for other texts, int64[their number + 1]: the token that stands for each; after them -1, for none.
     """
     size = trie.subtree_end - np.arange(len(trie), dtype=np.int64)
     token = trie.token.astype(np.int64) if numbers is None else numbers[trie.token]
@@ -112,7 +112,7 @@ def make_slices(vocabulary: Vocabulary) -> Slices:
 def _remainders(
     vocabulary: Vocabulary, kinds: npt.NDArray[np.int64], found: list[tuple[int, npt.NDArray[np.bool_]]]
 ) -> tuple[list[npt.NDArray[np.int64]], list[list[int]]]:
-    """For each slice the trie of what other tokens have behind text of it; and the groups, numbered from V on.
+    """For each slice the trie of what other tokens have after text of it; and the groups, numbered from V on.
 
     The tries are empty if there are more tokens and groups than nodes can name.
     """

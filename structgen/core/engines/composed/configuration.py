@@ -23,11 +23,11 @@ class Configuration:
     Attributes:
         matcher: where this parse stands.
         content: what it reads; None: the grammar around.
-        after: the grammar around behind the embedded text, never advanced (None for the grammar around).
-        ends: bytes[256], 1 for bytes behind which another text can begin.
+        after: the grammar around after the embedded text, never advanced (None for the grammar around).
+        ends: bytes[256], 1 for bytes after which another text can begin.
         steps: steps of the matcher, to roll back by.
         serial: a number of its own.
-        closing: a shortest text behind the embedded one, once known.
+        closing: a shortest text after the embedded one, once known.
     """
 
     __slots__ = ("_memo", "after", "closing", "content", "ends", "matcher", "serial", "steps")
@@ -48,7 +48,7 @@ class Configuration:
         return own if self.after is None else min(own + self.after.completion_bound(), TOO_LONG)
 
     def shortest_completion(self) -> bytes:
-        """A shortest text of what it reads, and of the grammar around behind it.
+        """A shortest text of what it reads, and of the grammar around after it.
 
         Raises:
             CompletionTooLongError: every text of what it reads is too long.
@@ -74,7 +74,7 @@ class Configuration:
         return None if known is None else known[1]
 
     def remember(self, key: Hashable, value: Any) -> None:
-        """Keep a value until the configuration is rolled back behind where it stands now."""
+        """Keep a value until the configuration is rolled back after where it stands now."""
         if len(self._memo) >= MOST_REMEMBERED:
             self._memo = {}
         self._memo[key] = self.steps, value

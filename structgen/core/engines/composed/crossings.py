@@ -1,7 +1,7 @@
 """Tokens in which one text goes over into another: where they can, and by which pieces.
 
 A **place** is one between two bytes of a token; the **piece** is what the token has before it, the **rest** what it
-has behind it. Pieces are nodes of the vocabulary's trie, and places are kept in their order, as arrays: free text can
+has after it. Pieces are nodes of the vocabulary's trie, and places are kept in their order, as arrays: free text can
 cross nearly everywhere, which is a million places in a large vocabulary; a state leaves a handful to look at.
 """
 
@@ -107,7 +107,7 @@ class CrossingIndex:
         self.ids.pop(b"", None)
 
     def between(self, last: int, first: int) -> Crossings:
-        """Places with a byte of the set ``last`` before them and one of ``first`` behind; kept. O(bytes of tokens)."""
+        """Places with a byte of the set ``last`` before them and one of ``first`` after; kept. O(bytes of tokens)."""
         known = self._known.get((last, first))
         if known is None:
             known = self._find(last, first)
@@ -135,7 +135,7 @@ class CrossingIndex:
         return found
 
     def rests(self, places: Ints) -> Rests:
-        """What stands behind some places, with the tokens that it ends."""
+        """What stands after some places, with the tokens that it ends."""
         tokens = self.owners[places].tolist()
         cuts = self.cuts[places].tolist()
         return tuple((self.tokens[token][cut:], token) for token, cut in zip(tokens, cuts, strict=True))

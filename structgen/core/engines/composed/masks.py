@@ -1,8 +1,8 @@
 """Masks of composed states: each configuration's own mask, and the tokens that cross from one text into another.
 
-A crossing token is a piece that ends the first text and a rest that goes on behind it. Pieces are few, because an
+A crossing token is a piece that ends the first text and a rest that goes on after it. Pieces are few, because an
 embedded text ends with few bytes; those that the first text's own mask rules out are not tried. Rests that are tokens
-themselves are looked up in the mask of what comes behind, others are read. What was found is remembered by state.
+themselves are looked up in the mask of what comes after, others are read. What was found is remembered by state.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _find(matcher: ComposedMatcher, configuration: Configuration, own: Row, row:
     grammar = matcher.grammar
     last, first = grammar.before, grammar.first
     if configuration.content is not None:
-        last, first = configuration.content.last, _first_behind(matcher, configuration)
+        last, first = configuration.content.last, _first_after(matcher, configuration)
     candidates = grammar.crossings.between(last, first)
     possible = _possible(configuration, own, candidates)
     lacking = unpacked(row, grammar.vocabulary.size) if grammar.is_wide(configuration) else None
@@ -136,14 +136,14 @@ def _possible(configuration: Configuration, row: Row, candidates: Crossings) -> 
     return possible
 
 
-def _first_behind(matcher: ComposedMatcher, configuration: Configuration) -> int:
-    """Bytes that can come behind an embedded text, as a set."""
+def _first_after(matcher: ComposedMatcher, configuration: Configuration) -> int:
+    """Bytes that can come after an embedded text, as a set."""
     assert configuration.after is not None
     key = "first", configuration.after.state_key()
     first: int | None = matcher.grammar.recall(key)
     if first is None:
-        behind = matcher.behind(configuration.after)
-        first = byte_set(byte for b in behind for byte in np.flatnonzero(b.matcher.next_bytes()).tolist())
+        following = matcher.configurations_after(configuration.after)
+        first = byte_set(byte for b in following for byte in np.flatnonzero(b.matcher.next_bytes()).tolist())
         matcher.grammar.remember(key, first)
     return first
 

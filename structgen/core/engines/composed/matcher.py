@@ -197,10 +197,10 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             return list(self._entries(configuration))
         if configuration.after is None or not configuration.matcher.is_accepting():
             return []
-        return self.behind(configuration.after)
+        return self.configurations_after(configuration.after)
 
-    def behind(self, after: CfgMatcher) -> list[Configuration]:
-        """The configurations behind an embedded text."""
+    def configurations_after(self, after: CfgMatcher) -> list[Configuration]:
+        """The configurations after an embedded text."""
         outer = Configuration(after.copy(), None, None, self._grammar.ends)
         return [outer, *self._entries(outer)]
 
@@ -262,7 +262,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         for configuration in configurations:
             key = configuration.key()
             kept.setdefault(id(configuration) if key is None else key, configuration)
-        most = MAX_CONFIGURATIONS + len(self._grammar.contents)  # all may begin at one place, such as behind a trigger
+        most = MAX_CONFIGURATIONS + len(self._grammar.contents)  # all may begin at one place, such as after a trigger
         self._dropped += max(0, len(kept) - most)
         return list(kept.values())[:most]
 

@@ -118,7 +118,7 @@ class _Builder:
         given = self._given
         last = max(given.min_uses, 1) if given.max_uses is None else given.max_uses
         self._names += [f"after {used} parts" for used in range(last + 1)]
-        self._behind = self._behind_triggers()
+        self._after = self._after_triggers()
         part = {with_text: self._part(with_text) for with_text in (True, False)}
         end = {with_text: self._end(with_text) for with_text in (True, False)}
         between = self._exactly(given.separator or "")
@@ -129,12 +129,12 @@ class _Builder:
                 symbols = (*(between if used else ()), part[given.text_before(used)], min(used + 1, last))
                 self._rules.append(Rule(used, symbols))
 
-    def _behind_triggers(self) -> dict[Mark, int]:
+    def _after_triggers(self) -> dict[Mark, int]:
         """For each trigger what follows it: the rest of what begins a part, the part, and what closes it."""
         found: dict[Mark, int] = {}
         for (begin, end), trigger, terminal in zip(self._given.tags, self._given.triggers, self.parts, strict=True):
             if trigger not in found:
-                found[trigger] = self._new(f"behind {trigger!r}")
+                found[trigger] = self._new(f"after {trigger!r}")
             rest = begin[len(trigger) :] if isinstance(begin, str) and isinstance(trigger, str) else ""
             self._rules.append(Rule(found[trigger], (*self._exactly(rest), ~terminal, *self._exactly(end))))
         return found
@@ -142,8 +142,8 @@ class _Builder:
     def _part(self, with_text: bool) -> int:
         """One part, perhaps with free text before it."""
         part = self._new("part")
-        for trigger, behind in self._behind.items():
-            self._rules += [Rule(part, (*beginning, behind)) for beginning in self._up_to(trigger, with_text)]
+        for trigger, after in self._after.items():
+            self._rules += [Rule(part, (*beginning, after)) for beginning in self._up_to(trigger, with_text)]
         return part
 
     def _end(self, with_text: bool) -> int:

@@ -170,7 +170,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         return taken
 
     def _stepped(self, context: KernelContext, status: int, token_id: int, out: int) -> bool:
-        """Whether the token is taken, after a step that was not done at once; the mask behind it goes to ``out``."""
+        """Whether the token is taken, after a step that was not done at once; the mask after it goes to ``out``."""
         while layout.MISS <= status < layout.FILLING:
             self._provide(context, status)
             status = machine.step(context.address, self._at, token_id, out)

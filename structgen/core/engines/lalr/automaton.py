@@ -74,7 +74,7 @@ class _Builder:
         self._rules = [*rules, (nonterminals, (start,))]
         self._start, self._terminals, self._nonterminals = start, terminals, nonterminals
         self._first = np.cumsum([0, *(len(body) + 1 for _, body in self._rules)]).tolist()
-        self._symbols: list[int | None] = []  # behind the dot of each item
+        self._symbols: list[int | None] = []  # after the dot of each item
         self._rule_of: list[int] = []
         for number, (_, body) in enumerate(self._rules):
             self._symbols += [*body, None]

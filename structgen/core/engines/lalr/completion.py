@@ -19,7 +19,7 @@ END = 0
 LONGEST = 100
 """Terminals of a stack's completion that are followed one by one before a search takes over."""
 Passed = tuple[int, str, int]
-"""A parser, a text that may come behind any clean lexeme, and the parser after it."""
+"""A parser, a text that may come after any clean lexeme, and the parser after it."""
 
 
 class Completions:
@@ -55,7 +55,7 @@ class Completions:
             self._configs.setdefault(config, (text + goal[0], goal[1]))
 
     def keep_parser(self, parser: int, text: str, after: int) -> None:
-        """Keep what a parser is live by: ``text`` may come behind any clean lexeme."""
+        """Keep what a parser is live by: ``text`` may come after any clean lexeme."""
         self._parsers.setdefault(parser, (text, after))
 
     def of_known(self, parser: int) -> Step | None:
@@ -70,7 +70,7 @@ class Completions:
         return step[0] if step else None
 
     def clean_word(self, parser: int, terminal: int) -> str | None:
-        """A word of a terminal that may come behind any clean lexeme and ends cleanly."""
+        """A word of a terminal that may come after any clean lexeme and ends cleanly."""
         word = self._lexemes.clean_start(self._machine.lexer_of(parser)).get(terminal)
         return None if word is None else self._gap + self._lexemes.text(word)
 
@@ -104,7 +104,7 @@ class Completions:
         known = self._chosen.get(config)
         if known is None:
             step = self.of_config(config)
-            if step is None or not self._choose_behind(step[1]):
+            if step is None or not self._choose_after(step[1]):
                 return None
             known = self._chosen[config] = step, self._bytes(step)
         return known[1]
@@ -113,7 +113,7 @@ class Completions:
         """Keep a whole text for a configuration whose step is not known. Its bytes."""
         return self._chosen.setdefault(config, ((text, END), len(text.encode())))[1]
 
-    def _choose_behind(self, parser: int) -> bool:
+    def _choose_after(self, parser: int) -> bool:
         """Choose steps from a parser to the end; False if one is not known, or they go round."""
         path: dict[int, Step] = {}
         while parser not in self._lengths:
@@ -127,13 +127,13 @@ class Completions:
         return True
 
     def _bytes(self, step: Step) -> int:
-        """Bytes of a step and of what comes behind it."""
+        """Bytes of a step and of what comes after it."""
         (following, _), remaining = self._lengths[step[1]]
-        written = self._behind(step[0], following)
+        written = self._after(step[0], following)
         return len(step[0].encode()) + remaining - len(following.encode()) + len(written.encode())
 
-    def _behind(self, text: str, following: str) -> str:
-        """The text of a step as it is written behind another: blanks would indent a line."""
+    def _after(self, text: str, following: str) -> str:
+        """The text of a step as it is written after another: blanks would indent a line."""
         at_line = self._tables.newline >= 0 and text.startswith("\n")
         return following.removeprefix(self._gap) if at_line else following
 
@@ -145,7 +145,7 @@ class Completions:
         parts = [text]
         while parser != END:
             (following, parser), _ = self._lengths[parser]
-            parts.append(self._behind(text, following))
+            parts.append(self._after(text, following))
             text = following
         return "".join(parts)
 

@@ -165,7 +165,7 @@ class CompletionSearch:
         return best
 
     def beginnings(self, parser: int) -> Starts:
-        """The configurations behind what texts begin with that may come behind any clean lexeme."""
+        """The configurations after what texts begin with that may come after any clean lexeme."""
         fresh = self._machine.call(k.FRESH, parser)
         found: Starts = {}
         for word in self._lexemes.beginnings:

@@ -13,7 +13,7 @@ WORDS, SEARCHED = 4, 5_000
 UNSURE, IGNORED = -1, -2
 """What a lexeme ends as: it depends on what comes next; nothing to the parser."""
 ABSORBED = 16
-"""States that a lexeme which takes blanks behind it may pass through."""
+"""States that a lexeme which takes blanks after it may pass through."""
 Threads = list[tuple[int, int]]
 Outcome = tuple[int, int] | None
 """Terminal and keywords of a lexeme that has ended."""
@@ -112,9 +112,9 @@ class Lexemes:
         return left, 0, -1, 0
 
     def ends_as(self, lexer: int, threads: Threads, word: tuple[int, ...]) -> int:
-        """The terminal that a word makes behind some threads; IGNORED; or UNSURE.
+        """The terminal that a word makes after some threads; IGNORED; or UNSURE.
 
-        That is so whether the text ends there, or what comes next is one of ``followers`` (and behind the separator,
+        That is so whether the text ends there, or what comes next is one of ``followers`` (and after the separator,
         which the lexeme may take in, one of ``openers``).
         """
         ended = self._ended(threads)
@@ -192,7 +192,7 @@ class Lexemes:
         return True
 
     def possible(self, lexer: int, threads: Threads) -> set[int]:
-        """What a lexeme may end as behind some threads; IGNORED stands for all terminals that are."""
+        """What a lexeme may end as after some threads; IGNORED stands for all terminals that are."""
         found = {self._own(terminal) for terminal, _ in threads}
         for number, (terminal, _) in enumerate(self._tables.automata.keyword_sets):
             if terminal in found and self._tables.retyped[lexer, number] >= 0:
@@ -218,7 +218,7 @@ class Lexemes:
         return event == 1 and terminal in self._ignored
 
     def _stands_apart(self, lexer: int, word: tuple[int, ...]) -> bool:
-        """Whether a word can be read at the start of a lexeme behind the separator; without one, if it may follow."""
+        """Whether a word can be read at the start of a lexeme after the separator; without one, if it may follow."""
         if self.separator < 0:
             return word[0] in self.followers
         threads, event, terminal, _ = self.scan(self.start(lexer), self.separator)
@@ -242,7 +242,7 @@ class Lexemes:
 
     @cached_property
     def beginnings(self) -> list[tuple[int, ...]]:
-        """What texts begin with that may come behind any lexeme that ends cleanly."""
+        """What texts begin with that may come after any lexeme that ends cleanly."""
         if self.separator < 0:
             return [(m,) for m in self.followers]
         lines = [self.classes("\n")] if self._tables.newline >= 0 else []
@@ -265,7 +265,7 @@ class Lexemes:
     def clean_start(self, lexer: int) -> dict[int, tuple[int, ...]]:
         """The terminals that can be finished cleanly from the start of a lexeme, newlines of an indenter aside.
 
-        Each with a word that does so behind the separator (without one: behind any word).
+        Each with a word that does so after the separator (without one: after any word).
         """
         known = self._starts.get(lexer)
         if known is not None:
@@ -282,10 +282,10 @@ class Lexemes:
         return found
 
     def clean_within(self, lexer: int, threads: Threads) -> dict[int, tuple[int, ...]]:
-        """The terminals that can be finished cleanly behind some threads, newlines of an indenter aside.
+        """The terminals that can be finished cleanly after some threads, newlines of an indenter aside.
 
         Each with a word that does so; IGNORED stands for all that are ignored. What is left of a word that finishes a
-        terminal cleanly is found again behind its first characters.
+        terminal cleanly is found again after its first characters.
         """
         key = lexer, tuple(threads)
         found = self._inherited.setdefault(key, {})

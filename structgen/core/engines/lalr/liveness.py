@@ -81,7 +81,7 @@ class Liveness:
         return found is not None
 
     def _is_cleanly_live(self, config: int) -> bool:
-        """Whether a word ends the lexeme cleanly, or the next character does, and the parser behind it is live."""
+        """Whether a word ends the lexeme cleanly, or the next character does, and the parser after it is live."""
         while config:
             parser, d, config, _ = self._machine.config(config)
             if d == 0:
@@ -155,7 +155,7 @@ class Liveness:
         return after != k.DEAD and self._parser_is_live(after)
 
     def _parser_is_live(self, parser: int) -> bool:
-        """Whether a text that may come behind any clean lexeme leads from a parser to the end.
+        """Whether a text that may come after any clean lexeme leads from a parser to the end.
 
         There is one if the completion of the stack can be written for sure; else a search looks for it.
         """
@@ -196,7 +196,7 @@ class Liveness:
         return known
 
     def _keep(self, parser: int, text: str, after: int) -> None:
-        """Keep a step for a parser; where proofs tell what is live, only once one is kept for the parser behind it."""
+        """Keep a step for a parser; where proofs tell what is live, only once one is kept for the parser after it."""
         if self._machine.heap[k.H_PROVED] == 0 or after == END or self._find_step(after):
             self._completions.keep_parser(parser, text, after)
 

@@ -31,7 +31,7 @@ def with_dead_ends(tables: LalrTables) -> LalrTables:
     """The tables, distrusted too if some parser may run into a dead end because of what its lexers find.
 
     A parser that takes a terminal is at a viable prefix if Lark has resolved no conflict: some row of terminals
-    completes it. That is what may come behind the first symbols of rules. If all of it can be written with terminals
+    completes it. That is what may come after the first symbols of rules. If all of it can be written with terminals
     that each lexer ends cleanly wherever they may stand, there is a text. Linear in the parse table, nearly.
     """
     if tables.distrust:
@@ -41,7 +41,7 @@ def with_dead_ends(tables: LalrTables) -> LalrTables:
 
 
 def _can_go_on(tables: LalrTables, clean: frozenset[int]) -> bool:
-    """Whether everything behind the first symbols of rules has a text of clean terminals."""
+    """Whether everything after the first symbols of rules has a text of clean terminals."""
     written: set[int] = set()  # nonterminals with such a text
 
     def is_written(symbol: int) -> bool:
@@ -119,7 +119,7 @@ def prove(tables: LalrTables) -> Proofs | None:
 def _saturated(
     tables: LalrTables, arrays: dict[int, npt.NDArray[np.int32] | Words], following: Words, proof: Words
 ) -> Words:
-    """What the kernel finds, beyond what is known, if terminals may be read behind states as given; in place."""
+    """What the kernel finds, beyond what is known, if terminals may be read after states as given; in place."""
     states, count = tables.action.shape
     before = _before(tables)
     header = np.zeros(k.HEADER, np.int64)
@@ -185,7 +185,7 @@ def _items(tables: LalrTables) -> list[list[Item]]:
 def _following(tables: LalrTables, lexemes: Lexemes) -> Words:
     """int64[states, words]: the terminals that can be written, to be read as meant, where a state has been shifted.
 
-    Of an indenter: a newline where no line has just begun, and behind it what it makes of the next line's column.
+    Of an indenter: a newline where no line has just begun, and after it what it makes of the next line's column.
     """
     names, newline = tables.terminals, tables.newline
     numbers = {name: i for i, name in enumerate(names)}

@@ -65,7 +65,7 @@ class LalrMachine(Heap):
             self._decide(np.unique(self._arrays[kt.unknown_at][: int(self.heap[k.H_UNKNOWNS])]).tolist())
 
     def _decide(self, configs: list[int]) -> None:
-        """Say which configurations are live; up to one that is given up, as what lies behind it need not be known.
+        """Say which configurations are live; up to one that is given up, as what lies after it need not be known.
 
         Of those whose stacks are cut, which come as negative numbers, only what their lexer states can be.
         """

@@ -82,7 +82,7 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
         return bound
 
     def _whole_character(self) -> tuple[bytes, LalrMatcher]:
-        """The bytes that complete the character in which the text ends, if it does, and a matcher behind them."""
+        """The bytes that complete the character in which the text ends, if it does, and a matcher after them."""
         if not self._state >> k.STATE_BITS:
             return b"", self
         walker, data = self.copy(), bytearray()

@@ -147,7 +147,7 @@ class StackCompletions:
 
     @cached_property
     def _remaining(self) -> list[list[tuple[int, Terminals]]]:
-        """For each rule and dot, cost and terminals of a shortest text of what is behind the dot."""
+        """For each rule and dot, cost and terminals of a shortest text of what is after the dot."""
         best: dict[int, tuple[int, Terminals]] = {}
         changed = True
         while changed:

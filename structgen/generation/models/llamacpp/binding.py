@@ -164,7 +164,7 @@ def log(level: int, text: str) -> None:
 
 def cannot_load(path: Path) -> ModelError:
     """That llama.cpp did not load a file, with its own words."""
-    said = [text.partition(": ")[2] for text in _LAST_ERRORS]  # behind the names of its functions
+    said = [text.partition(": ")[2] for text in _LAST_ERRORS]  # after the names of its functions
     return ModelError(
         f"llama.cpp cannot load {path}: {'; '.join(said[:2]) or 'it gives no reason'}. Download the file again if it "
         "may be cut off, or update the package if the model is newer."

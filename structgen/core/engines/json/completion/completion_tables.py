@@ -43,7 +43,7 @@ class EnumForm:
         self.lengths = np.array([len(spelled(text)) for text in self.texts], np.int64)
 
     def rest(self, lo: int, hi: int, at: int) -> bytes:
-        """The shortest rest (spelled, without the quote) of the strings ``lo`` to ``hi`` - 1 behind byte ``at``."""
+        """The shortest rest (spelled, without the quote) of the strings ``lo`` to ``hi`` - 1 after byte ``at``."""
         return spelled(self.texts[lo + int(self.lengths[lo:hi].argmin())][at:])
 
 

@@ -142,7 +142,7 @@ class JsonCompletions:
     ) -> bytes | None:
         """Accept another value than the cheapest for the next item, by the configuration that is nearest to its end.
 
-        ``cursors`` go on behind the values that were tried for earlier items, which repeat one of these.
+        ``cursors`` go on after the values that were tried for earlier items, which repeat one of these.
         """
         assert self._index is not None
         reader = RestWriter(self._index, self._values, arena)

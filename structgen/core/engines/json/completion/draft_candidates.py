@@ -29,7 +29,7 @@ _AFTER_COLON = re.compile(rb'":( ?)["{\[\w-]')
 
 
 class Spacing:
-    """Where a writer puts spaces: what stands last behind a colon and a comma; both ways where neither was seen."""
+    """Where a writer puts spaces: what stands last after a colon and a comma; both ways where neither was seen."""
 
     def __init__(self, written: bytes) -> None:
         self.comma, self.colon = (_habits(expression, written) for expression in (_AFTER_COMMA, _AFTER_COLON))
@@ -101,7 +101,7 @@ class LikelyTexts(RestWriter):
         for bit in range(state.seen.bit_length() if ordered else 0, len(form.keys)):
             if form.allowed >> bit & 1 and not state.seen >> bit & 1:
                 yield bit
-                if ordered and missing >> bit & 1:  # nothing stands behind what has to come first
+                if ordered and missing >> bit & 1:  # nothing stands after what has to come first
                     return
 
     def _ends(self, frame: int) -> Iterator[bytes]:

@@ -92,7 +92,7 @@ class Lengths:
             return self._inner(q, frame, arena) + self._after(arena[frame + layout.F_PARENT], arena, rests)
         elif q == layout.CLOSE:
             return 1 + self._after(arena[frame + layout.F_PARENT], arena, rests)
-        else:  # spaces, perhaps behind a newline
+        else:  # spaces, perhaps after a newline
             target, node = a >> 40, a & ((1 << 40) - 1)
             return b + (q == layout.NEWLINE) + self._completion(target, node, 1, frame, arena, rests)
         return rest + self._after(frame, arena, rests)

@@ -272,7 +272,7 @@ class ObjectLengths:
         return mask
 
     def _with(self, state: ObjectState, bit: int, at: int) -> int:
-        """The rest of a declared key, behind byte ``at``, its value, and what completes the object then."""
+        """The rest of a declared key, after byte ``at``, its value, and what completes the object then."""
         if self._values.ordered and (state.has_others or state.seen >> bit):
             return TOO_LONG
         size, seen, met, others, depth, arena, fresh = state

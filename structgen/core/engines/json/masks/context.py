@@ -1,4 +1,4 @@
-"""Contexts: the addresses that kernels work on, and the arrays behind them kept alive."""
+"""Contexts: the addresses that kernels work on, and the arrays after them kept alive."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ class JsonLexicon:
 
     @cached_property
     def order(self) -> tuple[Int32, Int32]:
-        """The tokens in the order of their nodes, those with the same bytes behind each other, and how many of them lie
-        before each node (and behind the last). Of remainders, groups in the place of tokens."""
+        """The tokens in the order of their nodes, those with the same bytes after each other, and how many of them lie
+        before each node (and after the last). Of remainders, groups in the place of tokens."""
         ends = self.nodes[:, layout.NODE_TOKEN]
         places = np.flatnonzero(ends >= 0)
         tokens, counts = ends[places], (ends >= 0).astype(np.int32)

@@ -150,7 +150,7 @@ class NumberPlace:
     """The landmarks that begin with the significand; its length; whether it is below (-1) or above (1) the bounds'
     significands or one begins with it (0)."""
     ends: Intervals = ()
-    """Points with which the significand itself (zeros behind it) is a member, steps apart."""
+    """Points with which the significand itself (zeros after it) is a member, steps apart."""
     low: float = math.inf
     high: float = -math.inf
     """Points low..high with which every longer significand is within the bounds."""

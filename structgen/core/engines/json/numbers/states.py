@@ -31,11 +31,11 @@ __all__ = ["NumberReader", "State"]
 INTEGER, ZERO, POINT, FRACTION = range(4)
 """Where the digits stand: in the integer part, after its single zero, at the point, in the fraction.
 
-Without exponents a fraction does not end in a zero, so behind such a zero the number must go on as at the point: POINT.
+Without exponents a fraction does not end in a zero, so after such a zero the number must go on as at the point: POINT.
 """
 
 MAX_KNOWN = 1_000
-"""States behind digits with residues that a reader keeps."""
+"""States after digits with residues that a reader keeps."""
 
 NO_EXPONENT: Intervals = ((0, 0),)
 NATURAL: Intervals = ((0, math.inf),)
@@ -50,7 +50,7 @@ class Start(NamedTuple):
 
 
 class Zero(NamedTuple):
-    """Zeros only; ``fraction`` of them behind the point."""
+    """Zeros only; ``fraction`` of them after the point."""
 
     side: int
     phase: int
@@ -125,7 +125,7 @@ class NumberReader:
         self._side = {1: 0, -1: len(self.sides) - 1}
         self.has_zero = spec.contains(Fraction(0))
         self.has_minus_zero = self.has_zero and not (spec.spelling == "plain" and spec.integer_only)
-        self._last = POINT if self.plain else FRACTION  # the phase behind a zero of the fraction
+        self._last = POINT if self.plain else FRACTION  # the phase after a zero of the fraction
         self.crowded = self.steps.step is not None
         self._fresh = self.steps.thresholds(0) if self.steps.modulus == 1 else None
         self._known: dict[tuple[int, ...], State | None] = {}
@@ -191,7 +191,7 @@ class NumberReader:
         return max(count, needed)
 
     def _missing_plain(self, state: State) -> int:
-        """Without exponents: digits before the point that the least member has, and behind it for forbidden steps."""
+        """Without exponents: digits before the point that the least member has, and after it for forbidden steps."""
         if not isinstance(state, Start | Zero | Digits):
             return 0
         whole: float = 0
@@ -202,9 +202,9 @@ class NumberReader:
             whole = self.sides[state.side].low_point - state.point
         if not -math.inf < self.steps.last < 0:
             return int(max(0, whole))
-        behind = 0 if isinstance(state, Start) else state.fraction
+        written = 0 if isinstance(state, Start) else state.fraction
         point = isinstance(state, Start) or state.phase in (INTEGER, ZERO)
-        return int(max(0, whole) + max(0, -self.steps.last - behind) + point)
+        return int(max(0, whole) + max(0, -self.steps.last - written) + point)
 
     def _missing_digits(self, state: State) -> int:
         """Digits from the first, which lies as high as the least member's, down to one that no forbidden step allows.
@@ -365,7 +365,7 @@ class NumberReader:
             )
 
     def _residual(self, side: int, phase: int, place: int, point: int, fraction: int, residue: int) -> State | None:
-        """`_digits` behind a digit that is not 0, where residues matter; kept, since many states lead to the same."""
+        """`_digits` after a digit that is not 0, where residues matter; kept, since many states lead to the same."""
         key = (side, phase, place, point, fraction, residue)
         if key not in self._known:
             if len(self._known) > MAX_KNOWN:

@@ -34,7 +34,7 @@ from structgen.core.regex.dfa import Dfa, count_words
 from structgen.core.regex.labelled import reaching
 
 MAX_STATES = 400
-"""States looked at for one count; what lies behind them is not counted, which makes it a lower bound."""
+"""States looked at for one count; what lies after them is not counted, which makes it a lower bound."""
 
 NEAR = 8
 """Bytes of a shortest text within which members are counted."""

@@ -1,6 +1,6 @@
 """Value nodes as integer tables: the arrays that `structgen.core.kernels.json` reads.
 
-Two passes: every live node that the root reaches gets its place, then the records are written behind them. Linear in
+Two passes: every live node that the root reaches gets its place, then the records are written after them. Linear in
 the value nodes.
 """
 
@@ -117,7 +117,7 @@ def _head(options: JsonOptions) -> JsonTables:
 
 
 class _Writer:
-    """Writes value nodes behind the tables ``known``, which it copies.
+    """Writes value nodes after the tables ``known``, which it copies.
 
     Attributes:
         places: of value nodes that are written, or will be.
@@ -130,7 +130,7 @@ class _Writer:
         self.pool, self.options = pool, options
         self.grammar, self.words, self.texts = known.grammar[:], known.words[:], known.texts[:]
         self.places = known.places.copy()
-        self._cells: list[int] = []  # what comes behind the grammar array, at ``_base``
+        self._cells: list[int] = []  # what comes after the grammar array, at ``_base``
         self._base = len(self.grammar)
         self.common: list[ValueNode] = []
         self.distinct = False
@@ -202,7 +202,7 @@ class _Writer:
             self.grammar[place : place + len(heads)] = packed(heads)
 
     def _settle(self) -> None:
-        """Put what was written behind the array into it."""
+        """Put what was written after the array into it."""
         self.grammar += packed(self._cells)
         self._cells.clear()
         self._base = len(self.grammar)

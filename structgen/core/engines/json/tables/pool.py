@@ -51,7 +51,7 @@ def class_words(classes: Undeclared) -> npt.NDArray[np.int64]:
 
 
 class CheckedArrays:
-    """Arrays of a pool that checks of tables read, kept alive behind their addresses (``words``)."""
+    """Arrays of a pool that checks of tables read, kept alive after their addresses (``words``)."""
 
     __slots__ = ("_arrays", "words")
 
@@ -70,7 +70,7 @@ class AutomatonPool:
         slots: int32[2 * n], mask row of the state at place BODY and ESCAPE, or -1.
         counts: int32[2 * n], how many values (decoded strings, numbers by value) go on from the state, and how many of
             at most `SHORT_WORDS` code points; 0: not computed (`count_values`). At most `MANY`, and one more where that
-            many go on from every state behind it.
+            many go on from every state after it.
         symbols: int32[n], of number states: what to follow to meet every value (`numbers.values`).
         labels, narrow, states, class_words: int32[n], of the automaton that starts there
             (`structgen.core.kernels.checks`).
@@ -92,7 +92,7 @@ class AutomatonPool:
 
     @property
     def memory_bytes(self) -> int:
-        """About what is in use: of the arrays, whose pages behind the last state were not touched, and for automata."""
+        """About what is in use: of the arrays, whose pages after the last state were not touched, and for automata."""
         return STATE_BYTES * self.count + KNOWN_BYTES * len(self._known) + NUMBER_STATE_BYTES * len(self._number_of)
 
     def add_dfa(self, dfa: Dfa) -> int:
@@ -158,19 +158,19 @@ class AutomatonPool:
         return automaton, local
 
     def fill_number(self, state: int, digits: int = 1) -> None:
-        """Fill the rows of a number state, if they are lazy, and of those behind it within tokens of so many digits."""
+        """Fill the rows of a number state, if they are lazy, and of those after it within tokens of so many digits."""
         with self.lock:
             layer = {state}
             for more in range(digits):
-                behind: set[int] = set()
+                next_layer: set[int] = set()
                 for place in layer:
                     if self.flags[place] & LAZY:
                         self._fill_row(place)
                     if more + 1 < digits:
                         row = 256 * place
-                        behind.update(self.transitions[row + _DIGITS.start : row + _DIGITS.stop].tolist())
-                behind.discard(-1)
-                layer = behind
+                        next_layer.update(self.transitions[row + _DIGITS.start : row + _DIGITS.stop].tolist())
+                next_layer.discard(-1)
+                layer = next_layer
 
     def count_values(self, state: int) -> None:
         """Fill the counts of a state: of a string automaton those of all its states, O(states × classes of bytes)."""

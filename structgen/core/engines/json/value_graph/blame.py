@@ -1,7 +1,7 @@
 """Why a schema has no value: the deepest of its subschemas that has none itself and must hold.
 
 Looked for only once it is known that there is no value. From a schema without values the way goes down to what must
-hold if it does: what stands in ``allOf`` or behind ``$ref``, the only branch of a union, members that are required of
+hold if it does: what stands in ``allOf`` or after ``$ref``, the only branch of a union, members that are required of
 what must be an object, items that must be there. Each step is sure, so what is found leaves the whole without values.
 """
 

@@ -1,4 +1,4 @@
-"""What stands in brackets behind the name of a rule."""
+"""What stands in brackets after the name of a rule."""
 
 from __future__ import annotations
 

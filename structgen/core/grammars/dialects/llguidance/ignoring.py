@@ -1,7 +1,7 @@
 """What ``%ignore`` names, between the terminals of its own grammar and nowhere else, as rules.
 
 The machine's own ignored terminals stand anywhere. Here they stand between two terminals of a text, not before its
-first and not behind its last one, and a grammar inside another has its own. So a terminal that is not the first one
+first and not after its last one, and a grammar inside another has its own. So a terminal that is not the first one
 of a text is itself or the ignored text and itself, and rules have a twin for where a text begins.
 """
 
@@ -64,7 +64,7 @@ class _Twins:
         ]
         self._twins: dict[tuple[Variant, int], int] = {}
         self._todo: list[tuple[Variant, int]] = []
-        self._behind: dict[int, int] = {}
+        self._after: dict[int, int] = {}
 
     def write(self, start: int) -> int:
         draft = self._draft
@@ -128,11 +128,11 @@ class _Twins:
 
     def _skipping(self, symbol: int, layer: int) -> int:
         """A symbol's text, with what a layer ignores before it or without."""
-        known = self._behind.get(symbol)
+        known = self._after.get(symbol)
         if known is None:
             draft = self._draft
             name = draft.terminals[~symbol].name if symbol < 0 else draft.nonterminals[symbol]
-            known = self._behind[symbol] = draft.nonterminal(f"{name}:later")
+            known = self._after[symbol] = draft.nonterminal(f"{name}:later")
             first = self._first(symbol)
             draft.add(known, (first,), Place())
             if layer >= 0:

@@ -1,4 +1,4 @@
-"""``x-guidance`` in the schema behind ``%json``: how llguidance's options are said here."""
+"""``x-guidance`` in the schema after ``%json``: how llguidance's options are said here."""
 
 from __future__ import annotations
 

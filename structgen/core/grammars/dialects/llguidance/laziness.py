@@ -2,7 +2,7 @@
 
 llguidance's lexer reads all terminals that may come next at once, and takes a lazy one as soon as it matches. Every
 split of a text counts here, so that is said in automata: a terminal that stands where a lazy one may stand loses the
-texts that begin with one of its texts (a lazy one those that go on behind). Which terminals stand together is read off
+texts that begin with one of its texts (a lazy one those that go on after). Which terminals stand together is read off
 the LR(0) automaton of the rules; where that depends on what came before, the grammar is refused.
 """
 

@@ -54,7 +54,7 @@ class Field(NamedTuple):
 
 
 def read_parameter(cursor: Cursor) -> Parameter:
-    """What stands behind ``name::``.
+    """What stands after ``name::``.
 
     Raises:
         GrammarError: no number and no function.
@@ -82,7 +82,7 @@ def read_parameter(cursor: Cursor) -> Parameter:
 
 
 def read_condition(cursor: Cursor) -> Condition:
-    """What stands behind ``%if``.
+    """What stands after ``%if``.
 
     Raises:
         GrammarError: no condition.

@@ -307,7 +307,7 @@ class _Parser:
 
     def _nested(self, keyword: LarkToken) -> Nested:
         cursor = self._cursor
-        cursor.expect("{", "an opening brace behind %lark")
+        cursor.expect("{", "an opening brace after %lark")
         scope = self.scope()
         if not cursor.take("}"):
             self._fail(keyword.at, "the braces of this %lark are not closed")

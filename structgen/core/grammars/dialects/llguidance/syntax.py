@@ -133,7 +133,7 @@ Tree: TypeAlias = (
 
 @dataclass(frozen=True)
 class Attributes:
-    """What stands in brackets behind a rule's name.
+    """What stands in brackets after a rule's name.
 
     Attributes:
         capture: the name under which the rule's text is captured.

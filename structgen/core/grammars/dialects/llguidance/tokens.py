@@ -32,7 +32,7 @@ _WITH_JSON = ("%json", "%regex", "%llguidance")
 
 
 class LarkToken(NamedTuple):
-    """A token: its kind (a sign or keyword is its own), its text, its offset, and the JSON value behind a keyword."""
+    """A token: its kind (a sign or keyword is its own), its text, its offset, and the JSON value after a keyword."""
 
     kind: str
     text: str
@@ -92,7 +92,7 @@ def tokens_of(source: GrammarText, options: JsonOptions) -> list[LarkToken]:
             kind = _kind_of_name(source, piece, at)
         end, value = match.end(), None
         if kind in _WITH_JSON:
-            value, end = _json_behind(source, kind, end, options)
+            value, end = _json_after(source, kind, end, options)
         if kind != "blank":
             found.append(LarkToken(kind, piece, at, value))
         at = end
@@ -111,7 +111,7 @@ def _kind_of_name(source: GrammarText, name: str, at: int) -> str:
     )
 
 
-def _json_behind(source: GrammarText, keyword: str, at: int, options: JsonOptions) -> tuple[Any, int]:
+def _json_after(source: GrammarText, keyword: str, at: int, options: JsonOptions) -> tuple[Any, int]:
     while source.text[at : at + 1].isspace():
         at += 1
     if keyword == "%json":
@@ -154,7 +154,7 @@ class Cursor:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)].kind
 
     def take(self, *kinds: str) -> LarkToken | None:
-        """The next token if it is of one of the kinds, and go on behind it."""
+        """The next token if it is of one of the kinds, and go on after it."""
         token = self.token
         if token.kind not in kinds:
             return None
