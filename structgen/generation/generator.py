@@ -38,6 +38,7 @@ from structgen.options import check_count
 if TYPE_CHECKING:
     from structgen.core.constraints.sources import TypeForm
     from structgen.generation.search import SearchRun
+    from structgen.generation.search.distortion import Distortion
     from structgen.generation.search.method import Method as SearchMethod
     from structgen.generation.target import Budget, Method, SampleRun, Target
 
@@ -579,6 +580,20 @@ class Generator(PreparedModel):
             GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
         """
         return Searcher(self).search(prompt, constraint, method=method, n=n, **options)
+
+    def distortion(self, prompt: Prompt, constraint: Any, *, n: int = 100, **options: Any) -> Distortion:
+        """How far masks and filters bend the distribution that ``generate`` draws from: by ``n`` draws, which cost as
+        much as outputs. See docs/decoding.md.
+
+        Args:
+            **options: temperature (1) and filters as ``GenerationOptions`` has them, ``max_new_tokens``, ``seed``,
+                ``schema_in_prompt``, ``schema_form``.
+
+        Raises:
+            IncompleteOutputError: no output fits in the budget.
+            GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
+        """
+        return Searcher(self).distortion(prompt, constraint, n=n, **options)
 
     def choice(self, prompt: Prompt, options: Sequence[Option]) -> ChoiceResult[Option]:
         """The probability of each option as the whole reply, given that the reply is one of them.

@@ -15,15 +15,17 @@ from structgen.core.engines.captures.capturing import captures_of, names_capture
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, RefusedValueError
 from structgen.generation.decoding.hypothesis import Hypothesis, Rules
-from structgen.generation.decoding.prompts import Place, Prompt, telling
+from structgen.generation.decoding.prompts import Place, Prompt, Telling, telling
 from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.models.prefix_reader import make_reader
 from structgen.generation.models.threads import turn_of
 from structgen.generation.prepared_model import PreparedModel, after_prompt, section_of
 from structgen.generation.sampling.uniforms import seed_or_entropy
+from structgen.generation.search.distortion import Distortion, distortion
 from structgen.generation.search.method import Method
 from structgen.generation.search.methods import METHODS
 from structgen.generation.search.results import Merged, SearchResult, SearchRun, SearchStats, merged
+from structgen.generation.search.scores import Scoring
 from structgen.generation.search.space import Space
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
@@ -63,15 +65,46 @@ class Searcher:
     ) -> SearchRun[Any]:
         """See ``Generator.search``."""
         check_count("n", n)
-        check_count("max_new_tokens", max_new_tokens)
         check_count("seed", seed, 0, optional=True)
-        searching, checked = method_of(method, options), as_constraint(constraint)
+        searching = method_of(method, options)
+        checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, telling(schema_in_prompt, schema_form))
+        return self._searched(ids, checked, searching, n, budget, _strings(stop), seed)
+
+    def distortion(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        *,
+        n: int = 100,
+        max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+        seed: int | None = None,
+        schema_in_prompt: bool | Place = True,
+        schema_form: FormOption = "auto",
+        **options: Any,
+    ) -> Distortion:
+        """See ``Generator.distortion``."""
+        check_count("n", n)
+        check_count("seed", seed, 0, optional=True)
+        params = method_of("arithmetic", options).params  # type: ignore[attr-defined]
+        checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, telling(schema_in_prompt, schema_form))
+        root = Hypothesis.root(Rules(self._prepared._compiled(checked)), budget)
+        root.check_closes()
+        with self._prepared._waiting("drawing outputs"), turn_of(self._prepared.reader):
+            space = Space(make_reader(self._prepared.model, ids, budget), root, Scoring("local"))
+            return distortion(space, params, n, np.random.default_rng(seed_or_entropy(seed)))
+
+    def _asked(
+        self, prompt: Prompt, constraint: Any, max_new_tokens: int, shown: Telling | None
+    ) -> tuple[Constraint[Any], list[int], int]:
+        """The constraint, the tokens of the prompt, and the budget that the model leaves."""
+        check_count("max_new_tokens", max_new_tokens)
+        checked = as_constraint(constraint)
         if checked is None:
-            raise GenerationError("search needs a constraint; free text is written by generate and batch.")
-        ids = self._prepared._prompt_ids(prompt, checked, telling(schema_in_prompt, schema_form))
+            raise GenerationError("a search needs a constraint; free text is written by generate and batch.")
+        ids = self._prepared._prompt_ids(prompt, checked, shown)
         checked = after_prompt(checked, ids, self._prepared.vocabulary)
         assert checked is not None
-        return self._searched(ids, checked, searching, n, self._budget(ids, max_new_tokens), _strings(stop), seed)
+        return checked, ids, self._budget(ids, max_new_tokens)
 
     def _budget(self, ids: Sequence[int], max_new_tokens: int) -> int:
         limit = self._prepared.model.context_length

@@ -262,7 +262,7 @@ class TreeReader:
         if not len(self._keys):
             return
         self._cache.close_up(len(self._prompt), slots.tolist())
-        number = {-1: -1} | {int(slot): place for place, slot in enumerate(slots)}
+        number = {-1: -1} | {int(slot): new for new, slot in enumerate(slots)}
         keys = [self._keys[slot] for slot in slots]
         self._keys = [(number[parent], token) for parent, token in keys]
         self._used = [self._used[slot] for slot in slots]
