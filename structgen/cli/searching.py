@@ -75,6 +75,8 @@ def _result_dict(result: SearchResult[Any]) -> dict[str, Any]:
 def _summary(run: SearchRun[Any]) -> str:
     """One line on what the search knows and cost."""
     stats = run.stats
-    known = {None: "", 0: "no output is better, "}.get(run.gap, f"another may score up to {run.gap} more, ")
+    better = "" if run.gap is None else f"another may score up to {run.gap:.3f} more, "
+    if run.gap == 0:
+        better = "no output is better, "
     stopped = f"stopped by {run.stopped_by}, " if run.stopped_by else ""
-    return f"{known}{stopped}{stats.tokens_read} model tokens in {stats.model_calls} calls, {stats.seconds:.1f} s"
+    return f"{better}{stopped}{stats.tokens_read} model tokens in {stats.model_calls} calls, {stats.seconds:.1f} s"

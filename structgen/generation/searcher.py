@@ -162,10 +162,10 @@ def method_of(method: str | Method, options: dict[str, Any]) -> Method:
         raise OptionsError(
             f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}", option="method", value=method
         )
-    known = [one.name for one in fields(METHODS[method])]
+    names = [one.name for one in fields(METHODS[method])]
     for name in options:
-        if name not in known:
-            refuse_name(name, known, OTHER_NAMES)
+        if name not in names:
+            refuse_name(name, names, OTHER_NAMES)
     return METHODS[method](**options)
 
 

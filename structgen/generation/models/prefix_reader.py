@@ -2,7 +2,7 @@
 
 Who asks knows prefixes, never rows of a cache. `TreeReader` keeps the keys and values of every prefix read so far in
 one row of a cache and says to the model what is on a prefix's path (`VisibleLanguageModel`): a new prefix costs one
-token. `BranchReader` lets a `RaggedReader` keep the prefixes; one that it has forgotten is read again. `RowReader`
+token. `BranchReader` lets a `RaggedReader` keep the prefixes; one that it has forgotten is read again. `BatchReader`
 works with any `LanguageModel`: prefixes that go on from those of the last call are read on, others from the start.
 """
 
@@ -71,10 +71,10 @@ def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int) -> Prefi
     own = None if can.ragged_reader is None else can.ragged_reader()
     if own is not None and own.reads_apart and own.shares_prefixes:
         return BranchReader(own, prompt_ids)
-    return RowReader(model, prompt_ids)
+    return BatchReader(model, prompt_ids)
 
 
-class RowReader:
+class BatchReader:
     """Every prefix is a row of a batch; for any ``LanguageModel``."""
 
     reads_chains = False
@@ -83,7 +83,7 @@ class RowReader:
         self._model, self._prompt = model, list(prompt_ids)
         self.tokens = self.calls = 0
         self._cache: Any = None
-        self._rows: dict[Prefix, int] = {}  # the prefixes of the last call, and where they are in the cache
+        self._read_last: dict[Prefix, int] = {}  # the prefixes of the last call, and where they are in the cache
 
     def read(self, prefixes: Sequence[Prefix]) -> Logits:
         """See ``PrefixReader.read``."""
@@ -101,8 +101,8 @@ class RowReader:
     def _read(self, prefixes: list[Prefix]) -> Logits:
         count = self._new_tokens(prefixes)
         if count:
-            parents = [self._rows[prefix[:-count]] for prefix in prefixes]
-            if parents != list(range(len(self._rows))):  # it would copy the cache
+            parents = [self._read_last[prefix[:-count]] for prefix in prefixes]
+            if parents != list(range(len(self._read_last))):  # it would copy the cache
                 self._cache.select(parents)
             logits = to_numpy(self._model.forward([prefix[-count:] for prefix in prefixes], self._cache)[:, -1])
         else:
@@ -110,12 +110,12 @@ class RowReader:
             logits = to_numpy(logits)
         self.calls += 1
         self.tokens += sum(count or len(prefix) for prefix in prefixes)
-        self._rows = {prefix: row for row, prefix in enumerate(prefixes)}
+        self._read_last = {prefix: number for number, prefix in enumerate(prefixes)}
         return logits
 
     def _new_tokens(self, prefixes: list[Prefix]) -> int:
         """How many tokens each prefix has more than one that was just read; 0: they differ in that."""
-        lengths = {len(prefix) for prefix in self._rows}
+        lengths = {len(prefix) for prefix in self._read_last}
         if self._cache is None or not lengths:
             return 0
         counts = {next((n for n in self._lengths_beyond(prefix, lengths)), 0) for prefix in prefixes}
@@ -123,7 +123,7 @@ class RowReader:
 
     def _lengths_beyond(self, prefix: Prefix, lengths: set[int]) -> list[int]:
         shared = (length for length in sorted(lengths, reverse=True) if length < len(prefix))
-        return [len(prefix) - length for length in shared if prefix[:length] in self._rows]
+        return [len(prefix) - length for length in shared if prefix[:length] in self._read_last]
 
 
 class BranchReader:
@@ -158,11 +158,11 @@ class BranchReader:
             while left and len(parts) < self._batch:
                 prefix = left.pop(0)
                 text = [*self._prompt, *prefix]
-                row, held = self._reader.open(text)
+                number, held = self._reader.open(text)
                 first = max(0, held + 1 - len(self._prompt))  # prefixes from this length on are read with it
                 within = [other for other in left if len(other) >= first and prefix[: len(other)] == other]
                 left = [other for other in left if other not in within]
-                parts.append(Part(row, text[held:], last_only=not within))
+                parts.append(Part(number, text[held:], last_only=not within))
                 wanted.append([prefix, *within])
             reading = self._reader.read(parts)
             logits = to_numpy(reading.logits)
@@ -238,8 +238,8 @@ class TreeReader:
             wanted.append(slot)
         if tokens:
             logits = self._forward(tokens, depths, past)
-        for row, slot in enumerate(wanted):
-            out[row] = self._first[0] if slot < 0 else logits[slot - past]  # type: ignore[index]
+        for line, slot in zip(out, wanted, strict=False):
+            line[:] = self._first[0] if slot < 0 else logits[slot - past]  # type: ignore[index]
 
     def _add(self, parent: int, token: int) -> int:
         """A slot for a token after another. It sees what that sees, and itself."""

@@ -48,7 +48,7 @@ class TinyCache:
 
     def close_up(self, first: int, kept: Sequence[int]) -> None:
         """See ``VisibleCache.close_up``."""
-        self.appended = [len(row) - first for row in self.rows]
+        self.appended = [len(held) - first for held in self.rows]
         self.keep([kept] * len(self.rows))
 
 

@@ -183,7 +183,7 @@ class Space:
         """What is asked from now on follows these."""
         live = {node.hypothesis.tokens for node in nodes}
         self._ahead = {
-            tokens: known for tokens, known in self._ahead.items() if any(tokens[: len(one)] == one for one in live)
+            tokens: given for tokens, given in self._ahead.items() if any(tokens[: len(one)] == one for one in live)
         }
         self.reader.retain([*live, *self._ahead])
 

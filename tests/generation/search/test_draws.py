@@ -153,7 +153,7 @@ def test_diverse_beams_are_those_of_plain_lists(case: int) -> None:
 def test_what_draws_cannot_do_is_refused_by_name() -> None:
     for options, message in (({"temperature": 0}, "above 0"), ({"top_n_sigma": 1.0}, "top_n_sigma")):
         with pytest.raises(OptionsError, match=message):
-            Arithmetic(**options)  # type: ignore[arg-type]
+            Arithmetic(**options)
     with pytest.raises(OptionsError, match="target"):
         Gumbel(target="both")  # type: ignore[arg-type]
     with pytest.raises(OptionsError, match="shared out"):

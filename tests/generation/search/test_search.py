@@ -12,7 +12,7 @@ import structgen
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import IncompleteOutputError, OptionsError
 from structgen.generation.decoding.hypothesis import Hypothesis, Rules
-from structgen.generation.models.prefix_reader import BranchReader, RowReader, make_reader
+from structgen.generation.models.prefix_reader import BatchReader, BranchReader, make_reader
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.search.beam import Beam
 from structgen.generation.search.best_first import BestFirst
@@ -168,7 +168,7 @@ def test_equal_prefixes_are_read_once_and_forced_tokens_with_the_one_before() ->
 
 def test_any_reader_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     made = world(3, limit=8)
-    readers: list[Any] = [make_reader, lambda model, prompt, _: RowReader(model, prompt), branches]
+    readers: list[Any] = [make_reader, lambda model, prompt, _: BatchReader(model, prompt), branches]
     for method in (Beam(), BestFirst(), Exact(length_penalty=0.5)):
         outcomes = []
         for kind in readers:
