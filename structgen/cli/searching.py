@@ -41,7 +41,7 @@ def _option(given: str) -> tuple[str, Any]:
     """``name=value``; the value is JSON, or a text."""
     name, mark, value = given.partition("=")
     if not mark or not name.strip():
-        raise BadInput(f"--option is {given!r}; expected name=value, as in num_beams=8.")
+        raise BadInput(f"--option is {given!r}; expected a name and a value, with = between them.")
     try:
         return name.strip().replace("-", "_"), json.loads(value)
     except ValueError:

@@ -35,7 +35,7 @@ def test_search_says_what_is_wrong() -> None:
     for arguments, message in (
         ([], "Give a constraint"),
         ([*WORDS, "--method", "beem"], "expected one of beam"),
-        ([*WORDS, "--option", "num_beams"], "expected name=value"),
+        ([*WORDS, "--option", "num_beams"], "expected a name and a value"),
         ([*WORDS, "--option", "num_beam=4"], "num_beams"),
         ([*WORDS, "--option", "num_beams=many"], "num_beams"),
         ([*WORDS, "--seconds", "3"], "budget"),
