@@ -12,10 +12,11 @@ from typing import Any
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.cache import Same
-from structgen.core.constraints.limits import CompileLimits
+from structgen.core.constraints.limits import CompileLimits, check_size
 from structgen.core.constraints.specs import DEFAULT_OPTIONS, ConstraintSpec, checked_source, texts_of
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import TokenizerError
+from structgen.integrations.carriers import carried
 from structgen.options import JsonOptions
 
 LIMITS = CompileLimits()
@@ -35,6 +36,10 @@ def engine_constraint(kind: str, value: Any, vocabulary: Vocabulary, options: Js
     Raises:
         SpecificationError: it says no constraint; with its place. ConstraintError: it is too large, or cannot be read.
     """
+    brought = carried(kind, value, special_names(vocabulary))
+    if brought is not None:
+        check_size(brought, LIMITS)
+        return brought
     value = texts_of(value) if kind == "choice" and isinstance(value, str) else value
     spec = ConstraintSpec(kind, checked_source(kind, value), options or DEFAULT_OPTIONS, special_names(vocabulary))
     spec.check_size(LIMITS)

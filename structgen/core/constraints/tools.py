@@ -9,11 +9,11 @@ from typing import Any, Literal
 from structgen.core.constraints.cache import COMPILED, joined
 from structgen.core.constraints.combined import Combinable
 from structgen.core.json_text import unreadable_number
-from structgen.core.tool_calls.arguments import check_possible, check_writable
+from structgen.core.tool_calls.arguments import check_possible
 from structgen.core.tool_calls.calls import CallPieces, Calls, FreeText, SkippedTool, ToolCall, check_names
 from structgen.core.tool_calls.definitions import Tool, choose, read_tools
 from structgen.core.tool_calls.formats import format_named
-from structgen.core.tool_calls.outputs import compile_calls
+from structgen.core.tool_calls.outputs import check_writable, compile_calls
 from structgen.core.tool_calls.reading import CallReader
 from structgen.core.tool_calls.writing import instruction, write
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary

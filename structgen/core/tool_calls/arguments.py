@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from itertools import chain
-from operator import or_
-from typing import NamedTuple
+from functools import lru_cache
 
-from structgen.core.engines.json.members import MemberValues, ObjectCase, ObjectMembers
+from structgen.core.engines.json.members import MemberValues, ObjectMembers
 from structgen.core.json_schema.formula.values import STRING
 from structgen.core.json_schema.pointers import escape
 from structgen.core.regex.dfa import Dfa, intersect
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.tool_calls.definitions import Tool, placed
 from structgen.core.tool_calls.grammar import GrammarBuilder
-from structgen.core.tool_calls.patterns import KEY, VALUE, Parameters, ToolFormat, name_expression
+from structgen.core.tool_calls.member_rules import CaseRules
+from structgen.core.tool_calls.patterns import KEY, VALUE, Parameters, name_expression
 from structgen.core.tool_calls.values import lost_words, raw_strings
-from structgen.core.vocabulary.vocabulary import TextVocabulary
 from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from structgen.options import JsonOptions
 
@@ -75,18 +71,6 @@ def impossible(
     )
 
 
-def check_writable(tool: Tool, form: ToolFormat, options: JsonOptions) -> None:
-    """Refuse a tool whose arguments a format that writes them one by one cannot write.
-
-    Raises:
-        UnsatisfiableSchemaError, UnsupportedSchemaError, SchemaTooComplexError: see `ArgumentRules.symbols`.
-    """
-    for pattern in form.calls:
-        for piece in pattern:
-            if isinstance(piece, Parameters):
-                ArgumentRules(GrammarBuilder(TextVocabulary()), piece, tool, options).symbols()
-
-
 @lru_cache(512)
 def kinds_of(tool: Tool, options: JsonOptions) -> Kinds:
     """The types of a tool's arguments.
@@ -109,14 +93,18 @@ def kinds_of(tool: Tool, options: JsonOptions) -> Kinds:
 class ArgumentRules:
     """The rules of a tool's arguments, one by one.
 
-    Order, required and dependent members, their number, and existentials that some member has to meet are in the
-    nonterminals: one for each place between parameters, with what matters of those before it.
+    How they follow each other is in `CaseRules`.
+
+    Attributes:
+        separator: nothing stands between arguments.
 
     Args:
         builder: collects the rules.
         pattern: how an argument is written.
         tool, options: whose arguments, and how they are read.
     """
+
+    separator: tuple[int, ...] = ()
 
     def __init__(self, builder: GrammarBuilder, pattern: Parameters, tool: Tool, options: JsonOptions) -> None:
         self._builder, self._pattern, self._tool, self._options = builder, pattern, tool, options
@@ -137,7 +125,7 @@ class ArgumentRules:
         start = self._builder.nonterminal(f"arguments of {self._tool.name}")
         written = False
         for case in members.cases:
-            written |= _CaseRules(self, case).build(self._builder, start)
+            written |= CaseRules(self, case).build(self._builder, start)
         if not written:
             hint = "Members that are only counted must be declared by name."
             raise impossible(self._tool, "none can be written in this format", self._tool.pointer, hint=hint)
@@ -221,125 +209,3 @@ class ArgumentRules:
     def any_order(self) -> bool:
         """Whether arguments may stand in any order."""
         return self._options.key_order == "any"
-
-
-class _State(NamedTuple):
-    """What matters of the arguments before a place.
-
-    Attributes:
-        first: number of the first name that may follow, where arguments keep their order.
-        there: names that are there, as far as others depend on them (all, in any order).
-        declared: how many declared ones are there, as far as it matters.
-        extra: how many others.
-        met: existentials that declared ones meet.
-        last: existentials that the last argument of a class of undeclared names meets, by class, where it meets some.
-            Those before it do not count: it may have their name, and then it takes their place.
-    """
-
-    first: int = 0
-    there: frozenset[str] = frozenset()
-    declared: int = 0
-    extra: int = 0
-    met: int = 0
-    last: frozenset[tuple[int, int]] = frozenset()
-
-
-Step = tuple[tuple[int, ...], _State]
-"""The symbols of an argument, or none, and the state after it."""
-
-
-class _CaseRules:
-    """The rules of one case."""
-
-    def __init__(self, rules: ArgumentRules, case: ObjectCase) -> None:
-        self._rules, self._case = rules, case
-        self._names = list(case.members)
-        self._any_order = rules.any_order
-        self._relevant = set(self._names if self._any_order else chain(case.dependents, *case.dependents.values()))
-        self._arguments = {
-            name: [(symbols, bits) for values, bits in ways if (symbols := rules.argument(name, values)) is not None]
-            for name, ways in case.members.items()
-        }
-        self._others = [
-            (number, symbols, bits)
-            for number, (dfa, ways) in enumerate(case.others)
-            for values, bits in ways
-            if (symbols := rules.other(dfa, values)) is not None
-        ]
-
-    def build(self, builder: GrammarBuilder, start: int) -> bool:
-        """Add the rules below ``start``; whether any arguments can be written."""
-        steps: dict[_State, list[Step]] = {}
-        todo = [_State()]
-        while todo:
-            state = todo.pop()
-            if state not in steps:
-                self._rules.count_state()
-                steps[state] = list(self._steps(state))
-                todo += [after for _, after in steps[state]]
-        ends = _ending(steps, {state for state in steps if self._may_end(state)})
-        symbols = {state: builder.nonterminal("place") for state in steps if state in ends}
-        for state, here in symbols.items():
-            if self._may_end(state):
-                builder.rule(here)
-            for argument, after in steps[state]:
-                if after in symbols:
-                    builder.rule(here, *argument, symbols[after])
-        if _State() in symbols:
-            builder.rule(start, symbols[_State()])
-        return _State() in symbols
-
-    def _steps(self, state: _State) -> Iterator[Step]:
-        at_end = state.first == len(self._names)
-        if not at_end or self._any_order:
-            yield from self._declared(state)
-        if (at_end or self._any_order) and self._has_room(state):
-            extra = min(state.extra + 1, self._case.most or min(self._case.least, 1))
-            for number, symbols, bits in self._others:
-                last = {entry for entry in state.last if entry[0] != number} | ({(number, bits)} if bits else set())
-                yield symbols, state._replace(extra=extra, last=frozenset(last))
-
-    def _declared(self, state: _State) -> Iterator[Step]:
-        if self._any_order:
-            following = [(0, name) for name in self._names if name not in state.there]
-        else:
-            name = self._names[state.first]
-            following = [(state.first + 1, name)]
-            if name not in self._case.required:
-                yield (), state._replace(first=state.first + 1)
-        if not self._has_room(state):
-            return
-        limit = self._case.least if self._case.most is None else self._case.most
-        for first, name in following:
-            there = state.there | {name} if name in self._relevant else state.there
-            for symbols, bits in self._arguments[name]:
-                declared = min(state.declared + 1, limit)
-                yield symbols, state._replace(first=first, there=there, declared=declared, met=state.met | bits)
-
-    def _has_room(self, state: _State) -> bool:
-        return self._case.most is None or state.declared + state.extra < self._case.most
-
-    def _may_end(self, state: _State) -> bool:
-        case = self._case
-        whole = case.required <= state.there if self._any_order else state.first == len(self._names)
-        # An argument that is not declared may come twice, and then the last counts: several may be one.
-        enough = state.declared + min(state.extra, 1) >= case.least
-        met = state.met | reduce(or_, (bits for _, bits in state.last), 0)
-        is_met = met == (1 << case.existentials) - 1
-        return (
-            whole and enough and is_met and all(case.dependents.get(name, set()) <= state.there for name in state.there)
-        )
-
-
-def _ending(steps: dict[_State, list[Step]], ends: set[_State]) -> set[_State]:
-    """The states from which one of ``ends`` is reached."""
-    before: dict[_State, list[_State]] = {}
-    for state, following in steps.items():
-        for _, after in following:
-            before.setdefault(after, []).append(state)
-    todo = list(ends)
-    while todo:
-        fresh = set(before.get(todo.pop(), ())) - ends
-        ends |= fresh
-        todo += fresh
-    return ends

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from keyword import iskeyword
 from typing import Any, Literal, TypeAlias
 
 from structgen.core.python_types.schemas import readable_options
@@ -86,8 +88,9 @@ def check_names(form: ToolFormat, tools: tuple[Tool, ...]) -> None:
         return
     stopping = set("".join(stops(pattern, NAME) for pattern in form.calls))
     for tool in tools:
-        if stopping & set(tool.name) or any(map(str.isspace, tool.name)):
+        is_name = form.names is None or (re.fullmatch(form.names, tool.name) and not iskeyword(tool.name))
+        if stopping & set(tool.name) or any(map(str.isspace, tool.name)) or not is_name:
             raise ConstraintError(
-                f"the tool name {tool.name!r} cannot be written in the format {form.name!r}; use letters, digits, "
-                "'_' and '-'"
+                f"the tool name {tool.name!r} cannot be written in the format {form.name!r}; use letters, digits"
+                + (", '_' and '-'" if form.names is None else " and '_', as names in Python have them")
             )

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from structgen.core.tool_calls.nested_formats import (
+    IDENTIFIER,
+    MINIMAX_M3,
+    NAMESPACE,
+    PYTHON,
+    PYTHON_WITH_JSON,
+    gemma,
+)
 from structgen.core.tool_calls.patterns import (
     ARGUMENTS,
     JSON_NAME,
@@ -14,6 +22,7 @@ from structgen.core.tool_calls.patterns import (
     Marker,
     Parameters,
     Pattern,
+    Piece,
     ToolFormat,
     WithId,
 )
@@ -52,11 +61,30 @@ def _keys_and_values(line: str) -> Parameters:
     return Parameters(pattern, pattern, "</arg_value>")
 
 
-def _typed(is_string: str) -> Pattern:
+def _typed(is_string: str, blank: str = "") -> Pattern:
     return (
-        *("<", _DSML, 'parameter name="', KEY, f'" string="{is_string}">'),
-        *(VALUE, "</", _DSML, "parameter>", "\n"),
+        *("<", _DSML, f'{blank}parameter name="', KEY, f'" string="{is_string}">'),
+        *(VALUE, "</", _DSML, f"{blank}parameter>", "\n"),
     )
+
+
+def _dsml(name: str, models: str, block: str, blank: str = "") -> ToolFormat:
+    """DeepSeek's tags, whose first part is one special token."""
+    call: Pattern = (
+        *("<", _DSML, f'{blank}invoke name="', NAME, '">\n', NO_LINE),
+        Parameters(_typed("true", blank), _typed("false", blank), "parameter>"),
+        *("</", _DSML, f"{blank}invoke>\n"),
+    )
+    return ToolFormat(
+        name, models, (call,), begin=("<", _DSML, f"{blank}{block}>\n"), end=("</", _DSML, f"{blank}{block}>")
+    )
+
+
+def _lone(
+    name: str, models: str, before: tuple[Piece, ...], after: tuple[Piece, ...], separator: Pattern = BETWEEN
+) -> ToolFormat:
+    """Calls as JSON objects that stand alone, between marks."""
+    return ToolFormat(name, models, ((*before, *_json(), *after),), separator=separator)
 
 
 def _array(
@@ -92,12 +120,12 @@ _TABLE: list[ToolFormat] = [
         (_json("parameters"),),
         begin=(Marker("<|python_tag|>"),),
         separator=(";", SPACE),
-        bare=True,
+        bare=("", ""),
         text_after=False,
     ),
     ToolFormat(
         "qwen3_coder",
-        "Qwen3-Coder, Qwen3.5",
+        "Qwen3-Coder, Qwen3.5 and later, Step 3.5, Nemotron 3",
         (
             (
                 *(Marker("<tool_call>"), "\n<function=", NAME, ">\n"),
@@ -200,19 +228,9 @@ _TABLE: list[ToolFormat] = [
         begin=(Marker("<｜tool▁calls▁begin｜>"),),
         end=(Marker("<｜tool▁calls▁end｜>"),),
     ),
-    ToolFormat(
-        "deepseek_v3_2",
-        "DeepSeek-V3.2",
-        (
-            (
-                *("<", _DSML, 'invoke name="', NAME, '">\n', NO_LINE),
-                Parameters(_typed("true"), _typed("false"), "parameter>"),
-                *("</", _DSML, "invoke>\n"),
-            ),
-        ),
-        begin=("<", _DSML, "function_calls>\n"),
-        end=("</", _DSML, "function_calls>"),
-    ),
+    _dsml("deepseek_v3_2", "DeepSeek-V3.2", "function_calls"),
+    _dsml("deepseek_v4", "DeepSeek-V4", "tool_calls"),
+    _dsml("deepseek_v4_1", "DeepSeek-V4.1", "calls", " "),
     ToolFormat(
         "glm4_5",
         "GLM-4.5, GLM-4.6",
@@ -221,7 +239,7 @@ _TABLE: list[ToolFormat] = [
     ),
     ToolFormat(
         "glm4_7",
-        "GLM-4.7, GLM-5",
+        "GLM-4.7, GLM-5, Ling 3, Poolside, Spark 2.5",
         ((Marker("<tool_call>"), NAME, _keys_and_values(""), Marker("</tool_call>")),),
         separator=BETWEEN,
     ),
@@ -256,6 +274,129 @@ _TABLE: list[ToolFormat] = [
         separator=COMMA[:1],
         end=(LINE, "]", Marker("<|END_ACTION|>")),
     ),
+    _lone("exaone4", "EXAONE 4", (Marker("<tool_call>"), NO_LINE), (NO_LINE, Marker("</tool_call>"))),
+    _lone("ernie4_5", "ERNIE 4.5", (Marker("<tool_call>"), LINE), (LINE, Marker("</tool_call>"), LINE)),
+    _lone("longcat", "LongCat-Flash", (Marker("<longcat_tool_call>"), LINE), (LINE, Marker("</longcat_tool_call>"))),
+    _array(
+        "jamba", "Jamba 1.5, 1.6, 1.7", Marker("<tool_calls>"), Marker("</tool_calls>"), (NO_LINE, *_json(), NO_LINE)
+    ),
+    ToolFormat("xlam", "xLAM 2", (_json(),), bare=("[", "]"), separator=COMMA, text_after=False),
+    _array("granite3_1", "Granite 3.1, 3.2, 3.3", Marker("<tool_call>"), gap=SPACE),
+    ToolFormat(
+        "plamo3",
+        "PLaMo 3",
+        (
+            (
+                *("<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>", NAME),
+                "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
+                *(ARGUMENTS, "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"),
+            ),
+        ),
+        begin=("<|plamo:begin_tool_requests:plamo|>",),
+        end=("<|plamo:end_tool_requests:plamo|>",),
+    ),
+    ToolFormat(
+        "step3",
+        "Step3",
+        (
+            (
+                *(Marker("<｜tool_call_begin｜>"), "function", Marker("<｜tool_sep｜>")),
+                *('<steptml:invoke name="', NAME, '">'),
+                _tags(('<steptml:parameter name="', '">'), "</steptml:parameter>"),
+                *("</steptml:invoke>", Marker("<｜tool_call_end｜>")),
+            ),
+        ),
+        begin=(Marker("<｜tool_calls_begin｜>"),),
+        end=(Marker("<｜tool_calls_end｜>"),),
+        separator=(NO_LINE,),
+    ),
+    ToolFormat(
+        "hy_v3",
+        "Hunyuan 3",
+        (
+            (
+                *(Marker("<tool_call>"), NAME, Marker("<tool_sep>"), NO_LINE),
+                *(_keys_and_values(""), Marker("</tool_call>")),
+            ),
+        ),
+        begin=(Marker("<tool_calls>"), NO_LINE),
+        end=(NO_LINE, Marker("</tool_calls>")),
+        separator=(NO_LINE,),
+    ),
+    ToolFormat(
+        "hy_v4",
+        "Hunyuan 4",
+        ((Marker("<tool_call>"), NAME, _keys_and_values(""), Marker("</tool_call>")),),
+        begin=(Marker("<tool_calls>"), NO_LINE),
+        end=(NO_LINE, Marker("</tool_calls>")),
+        separator=(NO_LINE,),
+    ),
+    ToolFormat(
+        "pythonic",
+        "Llama 3.2, ToolACE",
+        ((NAME, "(", PYTHON, ")"),),
+        bare=("[", "]"),
+        separator=COMMA,
+        text_after=False,
+        names=IDENTIFIER,
+    ),
+    ToolFormat(
+        "llama4",
+        "Llama 4",
+        ((NAME, "(", PYTHON, ")"),),
+        begin=(Marker("<|python_start|>"), "["),
+        end=("]", Marker("<|python_end|>")),
+        bare=("[", "]"),
+        separator=COMMA,
+        text_after=False,
+        names=IDENTIFIER,
+    ),
+    ToolFormat(
+        "lfm2",
+        "LFM2, LFM2.5",
+        ((NAME, "(", PYTHON, ")"),),
+        begin=(Marker("<|tool_call_start|>"), "["),
+        end=("]", Marker("<|tool_call_end|>")),
+        separator=COMMA,
+        names=IDENTIFIER,
+    ),
+    ToolFormat(
+        "olmo3",
+        "Olmo 3",
+        ((NAME, "(", PYTHON_WITH_JSON, ")"),),
+        begin=(Marker("<function_calls>"), NO_LINE),
+        end=(NO_LINE, Marker("</function_calls>")),
+        separator=("\n",),
+        names=IDENTIFIER,
+    ),
+    ToolFormat(
+        "gemma4",
+        "Gemma 4",
+        ((Marker("<|tool_call>"), "call:", NAME, "{", gemma('<|"|>'), "}", Marker("<tool_call|>")),),
+    ),
+    ToolFormat(
+        "functiongemma",
+        "FunctionGemma",
+        (
+            (
+                *(Marker("<start_function_call>"), "call:", NAME, "{", gemma("<escape>"), "}"),
+                Marker("<end_function_call>"),
+            ),
+        ),
+    ),
+    ToolFormat(
+        "minimax_m3",
+        "MiniMax-M3",
+        (
+            (
+                *(NAMESPACE, '<invoke name="', NAME, '">', MINIMAX_M3),
+                *(NAMESPACE, "</invoke>"),
+            ),
+        ),
+        begin=(NAMESPACE + "<tool_call>", LINE),
+        end=(LINE, NAMESPACE + "</tool_call>"),
+        separator=(LINE,),
+    ),
     ToolFormat(
         "harmony",
         "gpt-oss",
@@ -280,6 +421,13 @@ ALIASES = {
     "gpt_oss": "harmony",
     "deepseek_r1": "deepseek_v3",
     "glm4_6": "glm4_5",
+    "qwen3_6": "qwen3_coder",
+    "step3p5": "qwen3_coder",
+    "nemotron3": "qwen3_coder",
+    "glm5": "glm4_7",
+    "ling3": "glm4_7",
+    "poolside": "glm4_7",
+    "spark25": "glm4_7",
 }
 """Other names of formats."""
 

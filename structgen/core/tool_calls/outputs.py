@@ -6,14 +6,16 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.tool_calls.arguments import ArgumentRules, members_of
 from structgen.core.tool_calls.calls import Calls
+from structgen.core.tool_calls.definitions import Tool
 from structgen.core.tool_calls.grammar import START, GrammarBuilder
 from structgen.core.tool_calls.harmony import harmony_rules
-from structgen.core.tool_calls.patterns import ARGUMENTS, Gap, Parameters, Piece, named
+from structgen.core.tool_calls.nested_rules import NestedRules
+from structgen.core.tool_calls.patterns import ARGUMENTS, Gap, NestedArguments, Parameters, Piece, ToolFormat, named
 from structgen.core.tool_calls.values import BLANKS
-from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.core.vocabulary.vocabulary import TextVocabulary, Vocabulary
+from structgen.options import JsonOptions
 from structgen.progress import waiting
 
-OBJECT_BEGINS = BLANKS + "\\{[^]*"
 LEADING = Gap("\\n{0,2}")
 """What may stand before calls where no text may: templates put line feeds there."""
 
@@ -35,6 +37,27 @@ def compile_calls(calls: Calls, vocabulary: Vocabulary) -> Grammar:
     return builder.compile()
 
 
+def check_writable(tool: Tool, form: ToolFormat, options: JsonOptions) -> None:
+    """Refuse a tool whose arguments a format that writes them one by one cannot write.
+
+    Raises:
+        UnsatisfiableSchemaError, UnsupportedSchemaError, SchemaTooComplexError: see `ArgumentRules.symbols`.
+    """
+    for pattern in form.calls:
+        for piece in pattern:
+            if isinstance(piece, Parameters | NestedArguments):
+                _arguments(GrammarBuilder(TextVocabulary()), piece, tool, options)
+
+
+def _arguments(
+    builder: GrammarBuilder, pattern: Parameters | NestedArguments, tool: Tool, options: JsonOptions
+) -> tuple[int, ...]:
+    """The symbols of arguments one by one."""
+    if isinstance(pattern, NestedArguments):
+        return NestedRules(builder, pattern, tool, options).symbols()
+    return ArgumentRules(builder, pattern, tool, options).symbols()
+
+
 def _call(calls: Calls, builder: GrammarBuilder) -> int:
     """The nonterminal of one call."""
     symbol = builder.nonterminal("call")
@@ -46,8 +69,8 @@ def _call(calls: Calls, builder: GrammarBuilder) -> int:
                 if piece is ARGUMENTS:
                     content = members_of(tool, options).grammar
                     right.append(builder.embedded(("arguments", tool), content))
-                elif isinstance(piece, Parameters):
-                    right.append(ArgumentRules(builder, piece, tool, options).symbols())
+                elif isinstance(piece, Parameters | NestedArguments):
+                    right.append(_arguments(builder, piece, tool, options))
                 else:
                     right.append(piece)
             builder.rule(symbol, *builder.pieces(right))
@@ -57,18 +80,20 @@ def _call(calls: Calls, builder: GrammarBuilder) -> int:
 def _text_rules(calls: Calls, builder: GrammarBuilder, one: int) -> None:
     """Calls in text."""
     form = calls.format
-    text = builder.free_text([form.trigger, *form.markers()], full_match_dfa(OBJECT_BEGINS) if form.bare else None)
+    bare_text = full_match_dfa(f"{BLANKS}\\{form.bare_begins}[^]*") if form.bare is not None else None
+    text = builder.free_text([word for word in (form.trigger, *form.markers()) if word], bare_text)
     before = text
     if calls.free_text == "none":
-        before = () if form.bare else builder.pieces([LEADING])
+        before = () if form.bare is not None else builder.pieces([LEADING])
     if not (calls.required and calls.tools):
         builder.rule(START, *(() if calls.free_text == "none" else text))
     if form.together:
         run = _run(calls, builder, one)
-        whole = (*builder.pieces(form.begin), run, *builder.pieces(form.end))
-        builder.rule(START, *before, *whole, *(text if calls.text_after else ()))
-        if form.bare:
-            builder.rule(START, run)
+        tail = text if calls.text_after else ()
+        if form.begin:
+            builder.rule(START, *before, *builder.pieces(form.begin), run, *builder.pieces(form.end), *tail)
+        if form.bare is not None:
+            builder.rule(START, *builder.pieces([form.bare[0]]), run, *builder.pieces([form.bare[1]]))
     elif calls.text_after:
         after = builder.nonterminal("after a call")
         builder.rule(START, *text, one, after)

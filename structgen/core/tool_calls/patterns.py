@@ -2,17 +2,18 @@
 
 A **pattern** is a sequence of pieces:
 
-================  =======================================================================================
-a string          this text
-``Marker(text)``  the special token of this name where the vocabulary has it, else this text
-``Gap(re, w)``    text without meaning that matches ``re``; written as ``w``
-``NAME``          the tool's name, as it is
-``JSON_NAME``     the tool's name as a JSON string
-``ARGUMENTS``     the arguments as a JSON object
-``CallId(re)``    the call's id
-``WithId(p)``     the pattern ``p``, which holds an id, or nothing
-``Parameters``    the arguments, one after the other, in patterns of their own with ``KEY`` and ``VALUE``
-================  =======================================================================================
+===================  =======================================================================================
+a string             this text
+``Marker(text)``     the special token of this name where the vocabulary has it, else this text
+``Gap(re, w)``       text without meaning that matches ``re``; written as ``w``
+``NAME``             the tool's name, as it is
+``JSON_NAME``        the tool's name as a JSON string
+``ARGUMENTS``        the arguments as a JSON object
+``CallId(re)``       the call's id
+``WithId(p)``        the pattern ``p``, which holds an id, or nothing
+``Parameters``       the arguments, one after the other, in patterns of their own with ``KEY`` and ``VALUE``
+``NestedArguments``  the same, and members and items in arguments are written so, too
+===================  =======================================================================================
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ class Slot(Enum):
     JSON_NAME = "name as JSON"
     ARGUMENTS = "arguments"
     KEY = "key"
+    SPELLED_KEY = "key as a string"
     VALUE = "value"
 
 
-NAME, JSON_NAME, ARGUMENTS, KEY, VALUE = Slot
+NAME, JSON_NAME, ARGUMENTS, KEY, SPELLED_KEY, VALUE = Slot
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,84 @@ class Parameters:
         return self.string != self.other
 
 
-Piece: TypeAlias = "str | Marker | Gap | CallId | WithId | Parameters | Slot"
+@dataclass(frozen=True)
+class Quotes:
+    """How a string is spelled: between two marks.
+
+    Attributes:
+        mark: stands before and after it.
+        escaped: whether characters are escaped as in Python; else the string stands there as it is.
+    """
+
+    mark: str | Marker
+    escaped: bool = False
+
+
+@dataclass(frozen=True)
+class ValueSpelling:
+    """How values are spelled that JSON spells otherwise. Numbers are JSON's.
+
+    Attributes:
+        strings: the quotes that strings may have, the first of which are written; (): none, strings as they are.
+        null, true, false: these.
+    """
+
+    strings: tuple[Quotes, ...] = ()
+    null: str = "null"
+    true: str = "true"
+    false: str = "false"
+
+
+@dataclass(frozen=True)
+class Forms:
+    """How a member or an item is written, by what its value is. Each pattern has one ``VALUE``.
+
+    Attributes:
+        string, scalar: of a string; of a number, null, true or false.
+        object, array: ``VALUE`` is the members, or items, one after the other.
+    """
+
+    string: Pattern
+    scalar: Pattern
+    object: Pattern
+    array: Pattern
+
+
+@dataclass(frozen=True)
+class NestedArguments:
+    """Arguments one by one, and all that is in them.
+
+    Where the patterns of two kinds of values are the same, the text tells which it is: what begins as a member or item
+    is an object or array; an empty text is a string if that is allowed, else an array, else an object; text that reads
+    as JSON of a type that is allowed is that; all other text is a string.
+
+    Attributes:
+        argument: of the arguments, with ``KEY``.
+        member: of members of objects, with ``KEY`` or ``SPELLED_KEY``.
+        item: of items of arrays.
+        spelled: the spelling of strings, null, true and false.
+        names: an expression that names match that stand in ``KEY`` (the same in Python and ECMA-262).
+        closing: no string can hold it, where strings have no quotes.
+        separator: between members, and between items.
+        reserved: names that cannot stand in ``KEY``.
+    """
+
+    argument: Forms
+    member: Forms
+    item: Forms
+    spelled: ValueSpelling
+    names: str
+    closing: str = ""
+    separator: Pattern = ()
+    reserved: frozenset[str] = frozenset()
+
+    @property
+    def by_schema(self) -> bool:
+        """Whether the schema is needed to read what is written."""
+        return self.item.string == self.item.object
+
+
+Piece: TypeAlias = "str | Marker | Gap | CallId | WithId | Parameters | NestedArguments | Slot"
 Pattern: TypeAlias = tuple[Piece, ...]
 SPACE = Gap("[ ]?", " ")
 """Between the parts of JSON around a call."""
@@ -114,7 +193,9 @@ class ToolFormat:
         calls: the patterns of one call; the first is what is written.
         begin, end: around all calls of an output, which then stand together; () for calls that stand alone.
         separator: between calls.
-        bare: at the very start of an output calls may come without ``begin``; other text never begins with "{".
+        bare: what is around calls at the very start of an output, where it may be other than ``begin`` and ``end``; ""
+            for nothing. Other text never begins as they do.
+        names: an expression that names of tools match; None: they hold no blanks, nor what follows them.
         text_after: whether text may follow the calls.
         harmony: messages in channels, see `structgen.core.tool_calls.harmony`.
     """
@@ -125,25 +206,35 @@ class ToolFormat:
     begin: Pattern = ()
     end: Pattern = ()
     separator: Pattern = ()
-    bare: bool = False
+    bare: tuple[str, str] | None = None
+    names: str | None = None
     text_after: bool = True
     harmony: bool = False
 
     @property
     def together(self) -> bool:
         """Whether all calls of an output stand together."""
-        return bool(self.begin)
+        return bool(self.begin) or self.bare is not None
+
+    @property
+    def bare_begins(self) -> str:
+        """The character with which calls begin at the very start of an output; "" where ``bare`` says nothing."""
+        return "" if self.bare is None else (self.bare[0] or fixed(self.calls[0][0]))[0]
 
     @property
     def trigger(self) -> str:
-        """The text that begins a call (or all of them), and that free text does not hold."""
+        """The text that begins a call (or all of them), and that free text does not hold; "": calls are bare."""
+        if self.bare is not None and not self.begin:
+            return ""
         first, second = (*(self.begin or self.calls[0]), "")[:2]
         return fixed(first) + (second.text if isinstance(first, str) and isinstance(second, Marker) else "")
 
     @property
-    def parameters(self) -> Parameters | None:
+    def parameters(self) -> Parameters | NestedArguments | None:
         """How arguments are written one by one; None: as one JSON object."""
-        return next((piece for call in self.calls for piece in call if isinstance(piece, Parameters)), None)
+        return next(
+            (piece for call in self.calls for piece in call if isinstance(piece, Parameters | NestedArguments)), None
+        )
 
     def markers(self) -> tuple[str, ...]:
         """The texts of all markers, in order."""
@@ -160,11 +251,20 @@ def _markers(pattern: Pattern) -> Iterator[str]:
             yield from _markers(piece.pattern)
         elif isinstance(piece, Parameters):
             yield from _markers((*piece.string, *piece.other))
+        elif isinstance(piece, NestedArguments):
+            for form in (piece.argument, piece.member, piece.item):
+                yield from _markers((*form.string, *form.scalar, *form.object, *form.array))
+            yield from _markers((*piece.separator, *(q.mark for q in piece.spelled.strings)))
 
 
 def fixed(piece: Piece) -> str:
     """The text of a string or marker."""
     return piece.text if isinstance(piece, Marker) else str(piece)
+
+
+def written(pattern: Pattern) -> str:
+    """The text of a pattern without slots, as it is written."""
+    return "".join(piece.written if isinstance(piece, Gap) else fixed(piece) for piece in pattern)
 
 
 def named(pattern: Pattern, name: str) -> Pattern:
@@ -191,6 +291,8 @@ def name_expression(pattern: Parameters) -> str:
 def _first(piece: Piece) -> str:
     if isinstance(piece, Parameters):
         return _first(piece.string[0])
+    if isinstance(piece, NestedArguments):
+        return _first(piece.argument.string[0])
     if isinstance(piece, WithId):
         return _first(piece.pattern[0])
     return piece.written[:1] if isinstance(piece, Gap) else fixed(piece)[:1]

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from structgen.core.json_prefix import loads_partial
 from structgen.core.json_schema.formula.values import ANY, STRING
 from structgen.core.json_text import decode_exact
-from structgen.core.tool_calls.arguments import kinds_of
+from structgen.core.tool_calls.arguments import kinds_of, members_of
 from structgen.core.tool_calls.calls import CallPieces, Calls, ToolCall
 from structgen.core.tool_calls.definitions import Tool
 from structgen.core.tool_calls.harmony import end_of_call, next_header
+from structgen.core.tool_calls.nested_reading import NestedReader
 from structgen.core.tool_calls.patterns import (
     ARGUMENTS,
     KEY,
@@ -25,6 +26,7 @@ from structgen.core.tool_calls.patterns import (
     CallId,
     Gap,
     Marker,
+    NestedArguments,
     Parameters,
     Pattern,
     WithId,
@@ -87,11 +89,14 @@ class CallReader:
             return next_header(self._text, position)
         if position == 0 and self._is_bare():
             return 0
+        if not self._format.trigger:
+            return None
         index = self._text.find(self._format.trigger, position)
         return None if index < 0 else index
 
     def _is_bare(self) -> bool:
-        return self._format.bare and self._text.lstrip(BLANKS).startswith("{")
+        begins = self._format.bare_begins
+        return bool(begins) and self._text.lstrip(BLANKS).startswith(begins)
 
     def _alone(self, position: int) -> tuple[list[ToolCall], int | None]:
         one = self._call(position)
@@ -101,17 +106,18 @@ class CallReader:
 
     def _together(self, position: int) -> tuple[list[ToolCall], int | None]:
         calls: list[ToolCall] = []
-        if position == 0 and self._is_bare():
-            begun: int | None = len(self._text) - len(self._text.lstrip(BLANKS))
-        else:
-            begun = self._fixed(self._format.begin, position)
+        begin, after = self._format.begin, self._format.end
+        if position == 0 and self._is_bare() and self._format.bare is not None:
+            begin, after = (self._format.bare[0],), (self._format.bare[1],)
+            position = len(self._text) - len(self._text.lstrip(BLANKS))
+        begun = self._fixed(begin, position)
         while begun is not None:
             one = self._call(begun)
             if one is None:
                 return calls, None
             calls.append(one[0])
-            end = self._fixed(self._format.end, one[1])
-            if end is not None and self._format.end:
+            end = self._fixed(after, one[1])
+            if end is not None and any(after):
                 return calls, end
             begun = self._fixed(self._format.separator, one[1])
             if begun is None and end is not None:
@@ -155,6 +161,12 @@ class CallReader:
             elif piece is ARGUMENTS:
                 assert tool is not None
                 return self._object(remaining, position, tool, fields)
+            elif isinstance(piece, NestedArguments):
+                assert tool is not None
+                inside = self._nested(piece, position, tool)
+                if inside is None:
+                    return None
+                position, fields = inside[0], fields._replace(arguments=inside[1])
             else:
                 assert isinstance(piece, Parameters) and tool is not None
                 position, arguments = self._parameters(piece, position, tool)
@@ -209,6 +221,14 @@ class CallReader:
             name, value, position = one
             arguments = {**arguments, name: value}
             self._note(tool, arguments)
+
+    def _nested(self, pattern: NestedArguments, position: int, tool: Tool) -> tuple[int, dict[str, Any]] | None:
+        """The end of arguments that are written so, and the arguments; None: one of them has no end."""
+        arguments: dict[str, Any] = {}
+        self._note(tool, arguments)
+        cases = members_of(tool, self._calls.options_of(tool)).cases if pattern.by_schema else None
+        end = NestedReader(self._text, pattern, self._fixed).arguments(position, arguments, cases)
+        return None if end is None else (end, arguments)
 
     def _parameter(
         self,

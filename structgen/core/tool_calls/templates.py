@@ -8,6 +8,18 @@ from typing import Any
 # What a template's source shows of a format; the first that is found. The order matters where one holds another.
 SIGNS = [
     ("<|channel|>", "harmony"),
+    ("]<]minimax[>[", "minimax_m3"),
+    ("<|tool_call>call:", "gemma4"),
+    ("<start_function_call>", "functiongemma"),
+    ("<|tool_call_start|>", "lfm2"),
+    ("<|python_start|>", "llama4"),
+    ("<function_calls>", "olmo3"),
+    ("<steptml:invoke", "step3"),
+    ("<longcat_tool_call>", "longcat"),
+    ("<|plamo:begin_tool_request", "plamo3"),
+    ("｜DSML｜ calls", "deepseek_v4_1"),
+    ("｜DSML｜tool_calls", "deepseek_v4"),
+    ("<tool_sep>", "hy_v3"),
     ("<minimax:tool_call>", "minimax_m2"),
     ("<seed:tool_call>", "seed_oss"),
     ("<tool_call><function=", "mimo"),

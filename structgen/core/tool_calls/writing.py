@@ -7,6 +7,7 @@ from typing import Any
 
 from structgen.core.tool_calls.calls import Calls, ToolCall
 from structgen.core.tool_calls.harmony import CALL_END, NEXT
+from structgen.core.tool_calls.nested_writing import arguments_text
 from structgen.core.tool_calls.patterns import (
     ARGUMENTS,
     JSON_NAME,
@@ -16,12 +17,13 @@ from structgen.core.tool_calls.patterns import (
     CallId,
     Gap,
     Marker,
+    NestedArguments,
     Parameters,
     Pattern,
     ToolFormat,
     WithId,
-    fixed,
     named,
+    written,
 )
 from structgen.core.tool_calls.values import json_text
 
@@ -42,12 +44,13 @@ def write(calls: Calls, pieces: Iterable[str | ToolCall]) -> str:
 
 
 def _run(form: ToolFormat, run: list[ToolCall], number: int, at_start: bool) -> str:
-    written = [_call(form.calls[0], call, number + i) for i, call in enumerate(run)]
+    calls = [_call(form.calls[0], call, number + i) for i, call in enumerate(run)]
     if form.harmony:
-        return _fixed((CALL_END, *NEXT)).join(written) + CALL_END.text
-    inside = _fixed(form.separator).join(written)
-    begin = "" if form.bare and at_start else _fixed(form.begin)
-    return begin + inside + _fixed(form.end)
+        return written((CALL_END, *NEXT)).join(calls) + CALL_END.text
+    inside = written(form.separator).join(calls)
+    if form.bare is not None and at_start:
+        return form.bare[0] + inside + form.bare[1]
+    return written(form.begin) + inside + written(form.end)
 
 
 def _call(pattern: Pattern, call: ToolCall, number: int) -> str:
@@ -57,12 +60,14 @@ def _call(pattern: Pattern, call: ToolCall, number: int) -> str:
             text += json_text(call.arguments)
         elif isinstance(piece, Parameters):
             text += "".join(_argument(piece, name, value) for name, value in call.arguments.items())
+        elif isinstance(piece, NestedArguments):
+            text += arguments_text(piece, call.arguments)
         elif isinstance(piece, WithId):
             text += _call(piece.pattern, call, number) if call.id is not None else ""
         elif isinstance(piece, CallId):
             text += _id(piece, call, number)
         else:
-            text += _fixed((piece,))
+            text += written((piece,))
     return text
 
 
@@ -79,11 +84,7 @@ def _argument(pattern: Parameters, name: str, value: Any) -> str:
 
 
 def _filled(pattern: Pattern, name: str, value: str) -> str:
-    return _fixed(tuple(name if piece is KEY else value if piece is VALUE else piece for piece in pattern))
-
-
-def _fixed(pattern: Pattern) -> str:
-    return "".join(piece.written if isinstance(piece, Gap) else fixed(piece) for piece in pattern)
+    return written(tuple(name if piece is KEY else value if piece is VALUE else piece for piece in pattern))
 
 
 def instruction(calls: Calls) -> str:
@@ -101,11 +102,14 @@ def instruction(calls: Calls) -> str:
 def _shape(form: ToolFormat) -> str:
     """A call with what stands in it in words."""
     text = ""
-    for piece in (*form.begin, *form.calls[0], *form.end, *((CALL_END,) if form.harmony else ())):
+    around = (form.begin, form.end) if form.begin or form.bare is None else ((form.bare[0],), (form.bare[1],))
+    for piece in (*around[0], *form.calls[0], *around[1], *((CALL_END,) if form.harmony else ())):
         if isinstance(piece, Parameters):
             text += _filled(piece.string, "example_parameter", "its value") + "..."
+        elif isinstance(piece, NestedArguments):
+            text += arguments_text(piece, {"example_parameter": "its value"}) + "..."
         elif isinstance(piece, str | Marker | Gap):
-            text += _fixed((piece,))
+            text += written((piece,))
         elif isinstance(piece, CallId):
             text += "0"
         elif not isinstance(piece, WithId):

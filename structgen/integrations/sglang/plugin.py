@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Iterable
 from typing import Any
 
 from structgen.errors import IntegrationError
+from structgen.integrations.sglang import dialects
 
 NAME = "structgen"
 MADE_FOR = "0.5.23"
+
+_log = logging.getLogger("structgen.sglang")
 
 
 def register() -> None:
@@ -29,6 +33,9 @@ def register() -> None:
     if NAME not in GRAMMAR_BACKEND_CHOICES:
         add_grammar_backend_choices([NAME])
     register_grammar_backend(NAME, make)
+    missing = dialects.register()
+    if missing:
+        _log.warning("tool calls without a structural tag of SGLang's stay without one: %s", missing)
 
 
 def make(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None) -> Any:

@@ -16,6 +16,7 @@ from functools import wraps
 from typing import Any
 
 from structgen.errors import IntegrationError, StructgenError, dotted
+from structgen.integrations.vllm import dialects
 from structgen.integrations.vllm.settings import JSON_SETTING, SWITCH, json_options, refused_field
 
 NAME = "structgen"
@@ -55,6 +56,9 @@ def register() -> None:
         raise _other_version(wrong)
     _replace(SamplingParams, "_validate_structured_outputs", _validating)
     _replace(StructuredOutputManager, "grammar_init", _initialising)
+    missing = dialects.patch()
+    if missing:
+        _log.warning("tool calls without a structural tag of vLLM's stay without one: %s", missing)
 
 
 def _other_version(what: str) -> IntegrationError:

@@ -288,6 +288,167 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         "</tool_call>",
         [ToolCall("get_weather", {"city": "Beijing", "days": 3})],
     ),
+    (
+        "pythonic",
+        "Llama 3.2 model card, zero-shot function calling",
+        [function("get_weather", city=TEXT, metric=TEXT), function("get_user_info", user_id={"type": "integer"})],
+        "[get_weather(city='San Francisco', metric='celsius'), get_user_info(user_id=7890)]",
+        [
+            ToolCall("get_weather", {"city": "San Francisco", "metric": "celsius"}),
+            ToolCall("get_user_info", {"user_id": 7890}),
+        ],
+    ),
+    (
+        "llama4",
+        "Llama 4 model card, zero-shot function calling",
+        [function("get_weather", city=TEXT, metric=TEXT)],
+        '[get_weather(city="San Francisco", metric="celsius"), get_weather(city="Seattle", metric="celsius")]',
+        [
+            ToolCall("get_weather", {"city": "San Francisco", "metric": "celsius"}),
+            ToolCall("get_weather", {"city": "Seattle", "metric": "celsius"}),
+        ],
+    ),
+    (
+        "lfm2",
+        "LFM2 model card",
+        [function("get_candidate_status", candidate_id=TEXT)],
+        '<|tool_call_start|>[get_candidate_status(candidate_id="12345")]<|tool_call_end|>Checking the current status.',
+        [ToolCall("get_candidate_status", {"candidate_id": "12345"})],
+    ),
+    (
+        "olmo3",
+        "Olmo 3's chat template",
+        [function("get_current_weather", location=TEXT, exact={"type": "boolean"})],
+        '<function_calls>get_current_weather(location="Paris", exact=true)\nget_current_weather(location="Nice", '
+        "exact=null)</function_calls>".replace("null", "false"),
+        [
+            ToolCall("get_current_weather", {"location": "Paris", "exact": True}),
+            ToolCall("get_current_weather", {"location": "Nice", "exact": False}),
+        ],
+    ),
+    (
+        "gemma4",
+        "Gemma 4 documentation, function calling",
+        [function("get_current_temperature", location=TEXT, days={"type": "integer"})],
+        '<|tool_call>call:get_current_temperature{location:<|"|>London<|"|>,days:3}<tool_call|>',
+        [ToolCall("get_current_temperature", {"location": "London", "days": 3})],
+    ),
+    (
+        "functiongemma",
+        "FunctionGemma formatting guide",
+        [function("get_current_temperature", location=TEXT)],
+        "<start_function_call>call:get_current_temperature{location:<escape>London<escape>}<end_function_call>",
+        [ToolCall("get_current_temperature", {"location": "London"})],
+    ),
+    (
+        "minimax_m3",
+        "vLLM's parser of MiniMax-M3",
+        [
+            function(
+                "create_order",
+                user_id={"type": "integer"},
+                items={"type": "array", "items": {"type": "object", "properties": {"sku": TEXT}}},
+            )
+        ],
+        ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="create_order">]<]minimax[>[<user_id>42]<]minimax[>['
+        "</user_id>]<]minimax[>[<items>]<]minimax[>[<item>]<]minimax[>[<sku>book-001]<]minimax[>[</sku>"
+        "]<]minimax[>[</item>]<]minimax[>[</items>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+        [ToolCall("create_order", {"user_id": 42, "items": [{"sku": "book-001"}]})],
+    ),
+    (
+        "deepseek_v4",
+        "DeepSeek-V4's encoding",
+        [WEATHER],
+        '\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="get_current_weather">\n<｜DSML｜parameter name="'
+        'location" string="true">Paris</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "deepseek_v4_1",
+        "DeepSeek-V4.1's encoding",
+        [WEATHER],
+        '\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name="get_current_weather">\n<｜DSML｜ parameter name="lo'
+        'cation" string="true">Paris</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "exaone4",
+        "EXAONE 4 model card",
+        [WEATHER],
+        '<tool_call>{"name": "get_current_weather", "arguments": {"location": "Paris"}}</tool_call>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "ernie4_5",
+        "vLLM's parser of ERNIE 4.5",
+        [WEATHER],
+        '<tool_call>\n{"name": "get_current_weather", "arguments": {"location": "Paris"}}\n</tool_call>\n',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "longcat",
+        "LongCat-Flash's chat template",
+        [WEATHER],
+        '<longcat_tool_call>\n{"name": "get_current_weather", "arguments": {"location": "Paris"}}\n'
+        "</longcat_tool_call>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "jamba",
+        "Jamba 1.5's chat template",
+        [WEATHER],
+        '<tool_calls>[\n{"name": "get_current_weather", "arguments": {"location": "Paris"}}\n]</tool_calls>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "xlam",
+        "xLAM 2 model card",
+        [WEATHER],
+        '[{"name": "get_current_weather", "arguments": {"location": "Paris"}}]',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "granite3_1",
+        "vLLM's parser of Granite 3.1",
+        [WEATHER],
+        '<tool_call> [{"name": "get_current_weather", "arguments": {"location": "Paris"}}]',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "plamo3",
+        "vLLM's parser of PLaMo 3",
+        [WEATHER],
+        "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_na"
+        "me:plamo|>get_current_weather<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:pla"
+        'mo|><|plamo:constrain|>json<|plamo:msg|>{"location": "Paris"}<|plamo:end_tool_arguments:pl'
+        "amo|><|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "step3",
+        "vLLM's parser of Step3",
+        [WEATHER],
+        '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_curre'
+        'nt_weather"><steptml:parameter name="location">Paris</steptml:parameter></steptml:invoke><'
+        "｜tool_call_end｜><｜tool_calls_end｜>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "hy_v3",
+        "vLLM's parser of Hunyuan 3",
+        [WEATHER],
+        "<tool_calls><tool_call>get_current_weather<tool_sep><arg_key>location</arg_key><arg_value>"
+        "Paris</arg_value></tool_call></tool_calls>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "hy_v4",
+        "vLLM's parser of Hunyuan 4",
+        [WEATHER],
+        "<tool_calls><tool_call>get_current_weather<arg_key>location</arg_key><arg_value>Paris</arg"
+        "_value></tool_call></tool_calls>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
 ]
 IDS = [f"{name}: {source}" for name, source, *_ in PUBLISHED]
 

@@ -91,6 +91,85 @@ TEMPLATES = {
     + "{% if not loop.first %}<|start|>assistant{% endif %} to=functions.{{ f.name }}<|channel|>commentary json"
     "<|message|>{{ f.arguments | tojson }}<|call|>{% endfor %}",
 }
+PYTHON = """{% macro py(v) %}{% if v is none %}None{% elif v is true %}True{% elif v is false %}False
+{%- elif v is string %}{{ v | tojson }}{% elif v is mapping %}{ {%- for k, w in v | items %}{{ k | tojson
+}}: {{ py(w) }}{% if not loop.last %}, {% endif %}{% endfor %}}{% elif v is iterable %}[{% for w in v %}{{ py(w) }}
+{%- if not loop.last %}, {% endif %}{% endfor %}]{% else %}{{ v }}{% endif %}{% endmacro %}"""
+PYTHON_CALL = (
+    "{{ f.name }}({% for k, v in f.arguments | items %}{{ k }}={{ py(v) }}"
+    "{% if not loop.last %}, {% endif %}{% endfor %})"
+)
+GEMMA = """{% macro gemma(v) %}{% if v is string %}MARK{{ v }}MARK{% elif v is mapping %}{ {%- for k, w in v | items %}
+{{- k }}:{{ gemma(w) }}{% if not loop.last %},{% endif %}{% endfor %}}{% elif v is iterable %}[{% for w in v %}
+{{- gemma(w) }}{% if not loop.last %},{% endif %}{% endfor %}]{% else %}{{ v | tojson }}{% endif %}{% endmacro %}"""
+M3 = """{% macro m3(v) %}{% if v is mapping %}{% for k, w in v | items %}NS<{{ k }}>{{ m3(w) }}NS</{{ k }}>{% endfor %}
+{%- elif v is string %}{{ v }}{% elif v is iterable %}{% for w in v %}NS<item>{{ m3(w) }}NS</item>{% endfor %}
+{%- else %}{{ v | tojson }}{% endif %}{% endmacro %}"""
+TEMPLATES |= {
+    "pythonic": PYTHON + "[" + EACH + PYTHON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]",
+    "llama4": PYTHON
+    + "<|python_start|>["
+    + EACH
+    + PYTHON_CALL
+    + "{% if not loop.last %}, {% endif %}{% endfor %}]<|python_end|>",
+    "lfm2": PYTHON
+    + "<|tool_call_start|>["
+    + EACH
+    + PYTHON_CALL
+    + "{% if not loop.last %}, {% endif %}{% endfor %}]<|tool_call_end|>",
+    "olmo3": PYTHON.replace("None", "null").replace("True", "true").replace("False", "false")
+    + "<function_calls>"
+    + EACH
+    + PYTHON_CALL
+    + "{% if not loop.last %}\n{% endif %}{% endfor %}</function_calls>",
+    "gemma4": GEMMA.replace("MARK", '<|"|>')
+    + EACH
+    + "<|tool_call>call:{{ f.name }}{{ gemma(f.arguments) }}<tool_call|>{% endfor %}",
+    "functiongemma": GEMMA.replace("MARK", "<escape>")
+    + EACH
+    + "<start_function_call>call:{{ f.name }}{{ gemma(f.arguments) }}<end_function_call>{% endfor %}",
+    "minimax_m3": (
+        M3
+        + "NS<tool_call>\n"
+        + EACH
+        + 'NS<invoke name="{{ f.name }}">{{ m3(f.arguments) }}NS</invoke>\n{% endfor %}NS</tool_call>'
+    ).replace("NS", "]<]minimax[>["),
+}
+DSML = TEMPLATES["deepseek_v3_2"]
+HY = "{% for k, v in f.arguments | items %}<arg_key>{{ k }}</arg_key><arg_value>" + VALUE + "</arg_value>{% endfor %}"
+TEMPLATES |= {
+    "deepseek_v4": DSML.replace("function_calls", "tool_calls"),
+    "deepseek_v4_1": DSML.replace("function_calls", " calls")
+    .replace("｜parameter", "｜ parameter")
+    .replace("｜invoke", "｜ invoke"),
+    "exaone4": EACH + "{% if not loop.first %}\n{% endif %}<tool_call>" + JSON_CALL + "</tool_call>{% endfor %}",
+    "ernie4_5": EACH + "\n<tool_call>\n" + JSON_CALL + "\n</tool_call>\n{% endfor %}",
+    "longcat": EACH
+    + "{% if not loop.first %}\n{% endif %}<longcat_tool_call>\n"
+    + JSON_CALL
+    + "\n</longcat_tool_call>{% endfor %}",
+    "jamba": "<tool_calls>[\n" + EACH + JSON_CALL + "{% if not loop.last %},{% endif %}\n{% endfor %}]</tool_calls>",
+    "xlam": "[" + EACH + JSON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]",
+    "granite3_1": "<tool_call> [" + EACH + JSON_CALL + "{% if not loop.last %}, {% endif %}{% endfor %}]",
+    "plamo3": "<|plamo:begin_tool_requests:plamo|>"
+    + EACH
+    + "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{{ f.name }}<|plamo:end_tool_name:plamo|>"
+    "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{{ f.arguments | tojson }}"
+    "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>{% endfor %}"
+    "<|plamo:end_tool_requests:plamo|>",
+    "step3": "<｜tool_calls_begin｜>"
+    + EACH
+    + "{% if not loop.first %}\n{% endif %}<｜tool_call_begin｜>function<｜tool_sep｜>"
+    '<steptml:invoke name="{{ f.name }}">{% for k, v in f.arguments | items %}<steptml:parameter name="{{ k }}">'
+    + VALUE
+    + "</steptml:parameter>{% endfor %}</steptml:invoke><｜tool_call_end｜>{% endfor %}<｜tool_calls_end｜>",
+    "hy_v3": "<tool_calls>\n"
+    + EACH
+    + "<tool_call>{{ f.name }}<tool_sep>\n"
+    + HY
+    + "</tool_call>\n{% endfor %}</tool_calls>",
+    "hy_v4": "<tool_calls>" + EACH + "<tool_call>{{ f.name }}" + HY + "</tool_call>{% endfor %}</tool_calls>",
+}
 TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",

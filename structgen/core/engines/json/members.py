@@ -7,13 +7,15 @@ same normal form that the machine's tables are written from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any
 
 from structgen.core.engines.json.compiled import JsonGrammar, grammar_of, restated
 from structgen.core.engines.json.value_graph.graph import ValueGraph
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
 from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
@@ -61,6 +63,26 @@ class MemberValues:
         """The JSON text of the values that are no strings, if ``kinds`` has any."""
         return self._members.grammar_of(and_(Type(ANY & ~STRING), self._node.formula), vocabulary)
 
+    def numbers(self, vocabulary: Vocabulary) -> JsonGrammar:
+        """The JSON text of the numbers without blanks around them, if ``kinds`` has them."""
+        return self._members.grammar_of(and_(Type(NUMBER), self._node.formula), vocabulary, compact=True)
+
+    @property
+    def constants(self) -> tuple[bool | None, ...]:
+        """Those of null, true and false that are values."""
+        return tuple(constant for bit, constant in enumerate((None, True, False)) if self._node.flags >> bit & 1)
+
+    @cached_property
+    def objects(self) -> list[ObjectCase]:
+        """The objects, in cases that may overlap."""
+        names = dict.fromkeys(name for spec in self._node.objects for name in spec.keys)
+        return [self._members.case(spec, names) for spec in self._node.objects]
+
+    @cached_property
+    def arrays(self) -> list[ArrayCase]:
+        """The arrays, in cases that may overlap."""
+        return [ArrayCase(self._members, spec) for spec in self._node.arrays]
+
     @property
     def place(self) -> str | None:
         """The JSON Pointer of what is said of the value; None where nothing of its own is."""
@@ -79,8 +101,8 @@ class ObjectCase:
         dependents: names that must be there if another is.
         least, most: how many members there are; ``most`` None: no limit.
         existentials: how many conditions the members have to meet together.
-        others: names that may be there besides, in classes that share no name, with ways as for members. They are no
-            names of `ObjectMembers`.
+        others: names that may be there besides, in classes that share no name, with ways as for members. They are none
+            of those that are declared.
     """
 
     members: dict[str, list[tuple[MemberValues, int]]]
@@ -90,6 +112,36 @@ class ObjectCase:
     most: int | None
     existentials: int
     others: list[tuple[Dfa, list[tuple[MemberValues, int]]]]
+
+
+class ArrayCase:
+    """Arrays that are told by their items one by one: an automaton over items, whose state 0 is the empty array.
+
+    Attributes:
+        distinct: whether no two items are equal (True), or two must be (False); None: either.
+        longest: the most items that there may be; None: no limit.
+    """
+
+    def __init__(self, members: ObjectMembers, spec: ArraySpec | CountedSpec) -> None:
+        self._members, self._spec = members, spec
+        self.distinct = spec.distinct if isinstance(spec, ArraySpec) else spec.distinct or None
+        self.longest = spec.most if isinstance(spec, ArraySpec) else None
+
+    def may_close(self, state: int) -> bool:
+        """Whether the array may end in a state."""
+        return self._spec.may_close(state)
+
+    def following(self, state: int) -> list[tuple[MemberValues, int]]:
+        """What the next item may be, each with the state after it."""
+        if isinstance(self._spec, CountedSpec):
+            return [(self._members.of(node), after) for node, after in self._spec.live_choices(state)]
+        following = [(node, self._same(after)) for node, after in self._spec.following(state) if node.live]
+        return [(self._members.of(node), after) for node, after in following]
+
+    def _same(self, count: int) -> int:
+        """The least number of items with which the array goes on as with ``count``."""
+        assert isinstance(self._spec, ArraySpec)
+        return count if self._spec.most is not None else min(count, max(len(self._spec.prefix), self._spec.least))
 
 
 class ObjectMembers:
@@ -112,7 +164,7 @@ class ObjectMembers:
             specs = root.objects
             self.names: dict[str, None] = {name: None for spec in specs for name in spec.keys}
             self._values: dict[ValueNode, MemberValues] = {}
-            self.cases = [self._case(spec) for spec in specs]
+            self.cases = [self.case(spec, self.names) for spec in specs]
         except (TooComplexError, RecursionError) as error:
             raise restated(error, options) from None
 
@@ -120,23 +172,31 @@ class ObjectMembers:
         """The JSON text of the objects."""
         return self.grammar_of(self._root, vocabulary)
 
-    def grammar_of(self, formula: Formula, vocabulary: Vocabulary) -> JsonGrammar:
-        """The JSON text of the values of a formula."""
+    def grammar_of(self, formula: Formula, vocabulary: Vocabulary, *, compact: bool = False) -> JsonGrammar:
+        """The JSON text of the values of a formula; ``compact``: without blanks."""
         try:
-            return grammar_of(self.lowered, formula, vocabulary)
+            return grammar_of(self._compact if compact else self.lowered, formula, vocabulary)
         except (TooComplexError, RecursionError) as error:
             raise restated(error, self.options) from None
 
-    def _of(self, node: ValueNode) -> MemberValues:
+    @cached_property
+    def _compact(self) -> Lowered:
+        lowered = copy(self.lowered)
+        lowered.options = replace(self.options, whitespace="compact")
+        return lowered
+
+    def of(self, node: ValueNode) -> MemberValues:
+        """The values of a node."""
         known = self._values.get(node)
         if known is None:
             known = self._values[node] = MemberValues(self, node)
         return known
 
-    def _case(self, spec: ObjectSpec) -> ObjectCase:
+    def case(self, spec: ObjectSpec, names: Mapping[str, None]) -> ObjectCase:
+        """The objects of a spec; ``names``: those that are declared."""
         classes = [(dfa, node, ways) for dfa, node, ways in _classes(spec) if node.live]
         members = {}
-        for name in self.names:
+        for name in names:
             if name in spec.forbidden:
                 continue
             if name in spec.keys:
@@ -146,11 +206,11 @@ class ObjectMembers:
                 if of_class is None:
                     continue
                 ways = [(of_class[1], 0), *of_class[2]]
-            members[name] = [(self._of(node), bits) for node, bits in ways if node.live]
+            members[name] = [(self.of(node), bits) for node, bits in ways if node.live]
         limit = self.options.max_automaton_states
-        named = from_strings(self.names, limit)
+        named = from_strings(names, limit)
         others = [
-            (difference(dfa, named, limit), [(self._of(node), bits) for node, bits in [(plain, 0), *ways] if node.live])
+            (difference(dfa, named, limit), [(self.of(node), bits) for node, bits in [(plain, 0), *ways] if node.live])
             for dfa, plain, ways in classes
         ]
         return ObjectCase(

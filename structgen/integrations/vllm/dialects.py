@@ -1,0 +1,101 @@
+"""Tool calls in formats for which vLLM has no structural tag: what its parsers read is what the masks let through.
+
+vLLM asks the class of a tool parser for the name of a structural tag, and a dictionary for the builder of that name.
+Classes without a name get one of ours when vLLM loads them, and the builder gives a carrier
+(`structgen.integrations.carriers`). With ``VLLM_ENFORCE_STRICT_TOOL_CALLING=0`` nothing changes. Made for vLLM 0.33.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from structgen.integrations.carriers import TextPlace, carrier
+
+PREFIX = "structgen_"
+"""What the names of our structural tags begin with."""
+FORMATS: dict[str, tuple[str, TextPlace]] = {
+    "ApertusToolParser": ("apertus", "before"),
+    "Ernie45ToolParser": ("ernie4_5", "before"),
+    "Gemma4EngineToolParser": ("gemma4", "before"),
+    "Granite20bFCToolParser": ("granite_20b_fc", "before"),
+    "GraniteEngineToolParser": ("granite3", "before"),
+    "Granite4ToolParser": ("hermes", "before"),
+    "HunyuanA13BToolParser": ("hunyuan_a13b", "before"),
+    "HYV3ToolParser": ("hy_v3", "before"),
+    "Internlm2ToolParser": ("internlm2", "before"),
+    "JambaToolParser": ("jamba", "before"),
+    "Lfm2ToolParser": ("lfm2", "before"),
+    "Llama4PythonicToolParser": ("llama4", "instead"),
+    "MinimaxM3ToolParser": ("minimax_m3", "before"),
+    "Olmo3PythonicToolParser": ("olmo3", "instead"),
+    "PythonicToolParser": ("pythonic", "instead"),
+    "SeedOssEngineToolParser": ("seed_oss", "before"),
+    "Step3ToolParser": ("step3", "before"),
+    "xLAMToolParser": ("xlam", "instead"),
+}
+"""Format and place of other text, by the class of vLLM's parser. Parsers that do not read what their models write (of
+FunctionGemma numbers, of Phi-4-mini calls after a line feed) are left as they are."""
+SINGLE = {"internlm2"}
+"""Formats of which vLLM's parser reads one call."""
+METHOD = "_load_lazy_parser"
+
+
+def patch() -> str:
+    """Give parsers that vLLM loads from now on our structural tags. What stands in the way, or "". Once."""
+    try:
+        from vllm.tool_parsers.abstract_tool_parser import ToolParserManager
+    except ImportError as error:
+        return str(error)
+    method = inspect.getattr_static(ToolParserManager, METHOD, None)
+    if not isinstance(method, classmethod):
+        return f"ToolParserManager.{METHOD} is no class method"
+    parameters = list(inspect.signature(method.__func__).parameters)
+    if parameters != ["cls", "name"]:
+        return f"ToolParserManager.{METHOD} takes {parameters[1:]}, not ['name']"
+    if not hasattr(method.__func__, "structgen_original"):
+        setattr(ToolParserManager, METHOD, classmethod(_loading(method.__func__)))
+    return ""
+
+
+def _loading(original: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """`ToolParserManager._load_lazy_parser`, which gives a class without a structural tag one of ours."""
+
+    @wraps(original)
+    def load(cls: Any, name: str) -> Any:
+        parser = original(cls, name)
+        dialect = FORMATS.get(parser.__name__)
+        if dialect is not None and parser.structural_tag_model is None:
+            _give(parser, *dialect)
+        return parser
+
+    load.structgen_original = original  # type: ignore[attr-defined]
+    return load
+
+
+def _give(parser: Any, form: str, text: TextPlace) -> None:
+    import vllm.envs as envs
+    from vllm.tool_parsers.structural_tag_registry import register_vllm_structural_tag
+
+    register_vllm_structural_tag(PREFIX + form)(builder(form, text))
+    parser.structural_tag_model = PREFIX + form
+    if envs.VLLM_ENFORCE_STRICT_TOOL_CALLING:  # as `ToolParser.__init_subclass__` does for its own
+        parser.supports_required_and_named = False
+
+
+def builder(form: str, text: TextPlace) -> Callable[..., Any]:
+    """The builder of a structural tag, as `register_vllm_structural_tag` takes it."""
+
+    def build(
+        tools: list[Any], builtin_tools: list[Any], tool_choice: str, reasoning: bool, token_suffix: str = ""
+    ) -> Any:
+        from xgrammar import StructuralTag
+
+        parallel = tool_choice != "forced" and form not in SINGLE
+        definitions = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]
+        form_of_tag = carrier(form, definitions, required=tool_choice != "auto", text=text, parallel=parallel)
+        return StructuralTag.model_validate({"type": "structural_tag", "format": form_of_tag})
+
+    return build

@@ -1,0 +1,127 @@
+"""Strict calls through parsers for which vLLM has no structural tag: what masks let through, its own parsers read."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+
+vllm = pytest.importorskip("vllm", reason="vLLM is not here; `make test-engines` fetches it")
+
+from vllm import tool_parsers
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.tool_parsers.abstract_tool_parser import ToolParser, ToolParserManager
+from vllm.tool_parsers.structural_tag_registry import limit_to_single_tool_call
+
+from structgen.core.constraints.base import Constraint
+from structgen.integrations.engine_requests import engine_constraint
+from structgen.integrations.vllm import dialects
+from tests.integrations.dialect_world import deltas, random_tools, tokenizer, vocabulary, walk
+
+REGISTERED = tool_parsers._TOOL_PARSERS_TO_REGISTER
+PARSERS = [name for name, (_, parser) in REGISTERED.items() if parser in dialects.FORMATS]
+NO_CONTAINERS = ("step3",)
+"""Parsers that read arrays and objects as strings."""
+NOT_STREAMED = ("granite-20b-fc", "hunyuan_a13b", "jamba", "olmo3", "xlam")
+"""Parsers whose streams differ from what they read as a whole."""
+WALKS = 12
+
+
+@pytest.fixture(autouse=True)
+def patched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """vLLM's loader with our patch, and as it was afterwards."""
+    before = ToolParserManager.__dict__[dialects.METHOD]
+    monkeypatch.setattr(ToolParserManager, "tool_parsers", dict(ToolParserManager.tool_parsers))
+    for name in PARSERS:
+        ToolParserManager.tool_parsers.pop(name, None)
+    assert dialects.patch() == "" == dialects.patch()
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+    setattr(ToolParserManager, dialects.METHOD, before)
+
+
+def asked(name: str, tools: list[dict[str, Any]], choice: Any, **fields: Any) -> tuple[type[ToolParser], Any]:
+    """The parser's class, and a request."""
+    messages = [{"role": "user", "content": "x"}]
+    request = ChatCompletionRequest(messages=messages, model="m", tools=tools, tool_choice=choice, **fields)
+    return ToolParserManager.get_tool_parser(name), request
+
+
+def constraint_of(parser: type[ToolParser], request: Any, single: bool = False) -> Constraint:
+    """What the parser's structural tag asks for, as vLLM's front end sends it."""
+    tag = parser(tokenizer(), request.tools).get_structural_tag(request)
+    tag = limit_to_single_tool_call(tag) if single else tag
+    return engine_constraint("structural_tag", json.dumps(tag.model_dump()), vocabulary())
+
+
+def read(parser: type[ToolParser], request: Any, text: str) -> list[tuple[str, Any]]:
+    calls_read = parser(tokenizer(), request.tools).extract_tool_calls(text, request)
+    return [(call.function.name, json.loads(call.function.arguments)) for call in calls_read.tool_calls]
+
+
+def streamed(parser: type[ToolParser], request: Any, tokens: list[int], rng: random.Random) -> list[tuple[str, Any]]:
+    """What is read of the tokens in random cuts."""
+    reader, calls = parser(tokenizer(), request.tools), dict[int, list[str]]()
+    text, ids = "", list[int]()
+    for new, piece in deltas(tokens, rng):
+        delta = reader.extract_tool_calls_streaming(text, text + piece, piece, ids, ids + new, new, request)
+        text, ids = text + piece, ids + new
+        for call in (delta.tool_calls if delta else None) or ():
+            kept = calls.setdefault(call.index, ["", ""])
+            kept[0] += call.function.name or "" if not kept[0] else ""
+            kept[1] += call.function.arguments or ""
+    return [(name, json.loads(arguments or "{}")) for _, (name, arguments) in sorted(calls.items())]
+
+
+def test_at_least_twelve_parsers() -> None:
+    assert len(PARSERS) >= 12
+    for name in PARSERS:
+        parser = ToolParserManager.get_tool_parser(name)
+        assert parser.structural_tag_model == dialects.PREFIX + dialects.FORMATS[parser.__name__][0]
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_walks_are_read_by_the_parser(name: str) -> None:
+    calls = 0
+    for seed in range(WALKS):
+        rng = random.Random(f"{name} {seed}")
+        tools = random_tools(rng, containers=name not in NO_CONTAINERS)
+        schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+        parser, request = asked(name, tools, "required" if seed % 4 else "auto")
+        constraint = constraint_of(parser, request)
+        tokens = walk(constraint.compile(vocabulary()), rng, rng.choice([60, 150]))
+        text = tokenizer().decode(tokens, skip_special_tokens=False)
+        calls_read = read(parser, request, text)
+        assert len(calls_read) >= (1 if seed % 4 else 0), text
+        for called, arguments in calls_read:
+            jsonschema.validate(arguments, schemas[called])
+            calls += 1
+        if name not in NOT_STREAMED:
+            assert streamed(parser, request, tokens, rng) == calls_read, text
+    assert calls >= WALKS // 2
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_one_call_only_and_a_named_tool(name: str) -> None:
+    tools = [{"type": "function", "function": {"name": tool, "strict": True}} for tool in ("one", "two")]
+    parser, request = asked(name, tools, {"type": "function", "function": {"name": "two"}})
+    named = constraint_of(parser, request).compile(vocabulary())
+    parser, request = asked(name, tools, "required")
+    single = constraint_of(parser, request, single=True).compile(vocabulary())
+    for seed in range(3):
+        rng = random.Random(seed)
+        text = tokenizer().decode(walk(named, rng, 80), skip_special_tokens=False)
+        assert read(parser, request, text) == [("two", {})]
+        text = tokenizer().decode(walk(single, rng, 80), skip_special_tokens=False)
+        assert len(read(parser, request, text)) == 1
+
+
+def test_other_loaders_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ToolParserManager, dialects.METHOD, classmethod(lambda cls, other: None))
+    assert "takes ['other']" in dialects.patch()
