@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, runtime_checkab
 
 from structgen.core.engines.captures.capturing import CapturingGrammar, capturing, with_captures
 from structgen.core.engines.cfg.compiled import CfgGrammar, compile_grammar
+from structgen.core.engines.cfg.intersection import compile_intersection
 from structgen.core.engines.composed.grammar import ComposedGrammar, embed
 from structgen.core.engines.composed.json_lines import check_lines, embed_lines
 from structgen.core.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
@@ -27,7 +28,7 @@ from structgen.core.grammars.limits import MAX_STATES, limited
 from structgen.core.grammars.regular import regular_grammar
 from structgen.core.grammars.sources import load_text, named_file
 from structgen.core.grammars.token_terminals import resolved
-from structgen.core.regex.dfa import from_strings
+from structgen.core.regex.dfa import Dfa, from_strings
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import (
@@ -53,6 +54,7 @@ __all__ = [
     "check_arguments",
     "compile_choice",
     "compile_gbnf",
+    "compile_intersection",
     "compile_json_lines",
     "compile_json_schema",
     "compile_lark",
@@ -296,7 +298,20 @@ def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar
     if not words or wrong is not None:
         raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
     dfa = from_strings(words, MAX_STATES)
-    return compile_grammar(regular_grammar(dfa, "choice", f"{len(words)} options"), vocabulary)
+    return compile_dfa(dfa, "choice", f"{len(words)} options", vocabulary)
+
+
+def compile_dfa(dfa: Dfa, name: str, source: str, vocabulary: Vocabulary) -> CfgGrammar:
+    """Compile the texts that an automaton accepts.
+
+    Args:
+        name: of the language, for messages.
+        source: what it was made of, for messages.
+
+    Raises:
+        EmptyLanguageError: it accepts no text, or none that the vocabulary can spell.
+    """
+    return compile_grammar(regular_grammar(dfa, name, source), vocabulary)
 
 
 def compile_json_lines(

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from structgen.core.compilers import compile_choice
+from structgen.core.compilers import compile_choice, compile_intersection
 from structgen.core.constraints.base import Constraint, instruction_of, settled_of
 from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.parts import BYTES, compile_together
@@ -49,6 +49,12 @@ class Combinable(ABC):
 
     def __add__(self, other: Constraint | str) -> ConcatConstraint:
         return _combined(ConcatConstraint, self, other)
+
+    def __and__(self, other: Constraint | str) -> IntersectionConstraint:
+        return _combined(IntersectionConstraint, self, other)
+
+    def __rand__(self, other: Constraint | str) -> IntersectionConstraint:
+        return _combined(IntersectionConstraint, other, self)
 
     def __radd__(self, other: Constraint | str) -> ConcatConstraint:
         return _combined(ConcatConstraint, other, self)
@@ -94,19 +100,26 @@ class _Combination(Combinable):
         Raises:
             ConstraintError: what compiling the parts raises.
         """
-
-        def build() -> Grammar:
-            numbers = range(len(self.parts))
-            terminals = tuple(Terminal(f"PART_{number}", empty()) for number in numbers)
-            source = ContextFreeGrammar(terminals, ("start",), self._rules(), 0)
-            parts = compile_together(self.parts, vocabulary)
-            return with_captures(embed(source, dict(zip(numbers, parts, strict=True)), vocabulary))
-
-        return COMPILED.get(joined(self.content_key(), vocabulary), build)
+        return COMPILED.get(joined(self.content_key(), vocabulary), lambda: self._compiled(vocabulary))
 
     def content_key(self) -> Hashable:
         """See `structgen.core.constraints.cache.content_key`."""
         return joined(self._name, *map(content_key, self.parts))
+
+    @abstractmethod
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        """The compiled form, made anew."""
+
+
+class _Embedding(_Combination):
+    """Constraints whose grammars are embedded in one, as its terminals."""
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        numbers = range(len(self.parts))
+        terminals = tuple(Terminal(f"PART_{number}", empty()) for number in numbers)
+        source = ContextFreeGrammar(terminals, ("start",), self._rules(), 0)
+        parts = compile_together(self.parts, vocabulary)
+        return with_captures(embed(source, dict(zip(numbers, parts, strict=True)), vocabulary))
 
     @abstractmethod
     def _rules(self) -> tuple[Rule, ...]:
@@ -114,7 +127,7 @@ class _Combination(Combinable):
 
 
 @dataclass(frozen=True)
-class UnionConstraint(_Combination):
+class UnionConstraint(_Embedding):
     """A text of any of some constraints. Make it with ``a | b`` or ``union``."""
 
     _name = "union"
@@ -148,7 +161,7 @@ class UnionConstraint(_Combination):
 
 
 @dataclass(frozen=True)
-class ConcatConstraint(_Combination):
+class ConcatConstraint(_Embedding):
     """A text of each of some constraints, one after the other. Make it with ``a + b`` or ``concat``."""
 
     _name = "concat"
@@ -189,6 +202,35 @@ class ConcatConstraint(_Combination):
         )
 
 
+@dataclass(frozen=True)
+class IntersectionConstraint(_Combination):
+    """A text that all of some constraints allow. Make it with ``a & b`` or ``intersect``. Its value is the first's.
+
+    It is compiled as one grammar: see ``intersect`` for what can be, and for the errors.
+    """
+
+    _name = "intersection"
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        parts = [compile_together([part], vocabulary)[0] for part in self.parts]
+        return compile_intersection(parts, vocabulary, [type(part).__name__ for part in self.parts])
+
+    def parse(self, text: str) -> Any:
+        """The value of the first part."""
+        return self.parts[0].parse(text)
+
+    def parse_partial(self, text: str) -> Any:
+        """The value of the first part, as far as it goes."""
+        return self.parts[0].parse_partial(text)
+
+    def instruction(self, form: SchemaForm = "schema") -> str:
+        """Says what each part asks for."""
+        asked = [text for part in self.parts if (text := instruction_of(part, form))]
+        return "\n".join(
+            ["Answer with one text that does all of this:", *(f"{i}. {t}" for i, t in enumerate(asked, 1))]
+        )
+
+
 def union(*constraints: Constraint | str) -> UnionConstraint:
     """Any of some constraints: ``a | b``. Strings stand for themselves.
 
@@ -210,6 +252,21 @@ def concat(*constraints: Constraint | str) -> ConcatConstraint:
         ConstraintError: no constraints, or something that is none.
     """
     return ConcatConstraint(_parts(ConcatConstraint, constraints))
+
+
+def intersect(*constraints: Constraint | str) -> IntersectionConstraint:
+    """What all of some constraints allow: ``a & b``. Strings stand for themselves. The value is the first's.
+
+    One of the constraints may be a grammar with recursion (Lark with the dynamic lexer, GBNF, EBNF); the others are
+    regular: expressions, choices, phrases, grammars without recursion, and what unites or joins these.
+
+    Raises:
+        ConstraintError: no constraints, or something that is none; when compiled: JSON, tools, contextual Lark and
+            special tokens, which are not intersected, and two grammars with recursion, for which it is undecidable.
+        EmptyLanguageError: when compiled: no text is allowed by all.
+        TooComplexError: when compiled: the grammar of what all allow is too large.
+    """
+    return IntersectionConstraint(_parts(IntersectionConstraint, constraints))
 
 
 def _combined(kind: Any, *operands: Any) -> Any:

@@ -136,9 +136,9 @@ class _Converter:
     def _node(self, op: Any, value: Any, flags: int) -> Node:
         check_time()
         if op is c.LITERAL:
-            return Chars(_cased([(value, value)], flags))
+            return Chars(cased([(value, value)], flags))
         if op is c.NOT_LITERAL:
-            return Chars(charset.complement(_cased([(value, value)], flags)))
+            return Chars(charset.complement(cased([(value, value)], flags)))
         if op is c.ANY:
             return Chars(charset.ANY if flags & re.DOTALL else charset.complement(NEWLINE))
         if op is c.IN:
@@ -187,7 +187,7 @@ class _Converter:
                 sets.append(_category(_CATEGORIES[value], bool(flags & re.ASCII)))
             else:
                 raise PatternError(f"{op} in a class is not supported", pattern=self._pattern)
-        found = charset.union(_cased(ranges, flags), *sets)
+        found = charset.union(cased(ranges, flags), *sets)
         return charset.complement(found) if negated else found
 
 
@@ -198,6 +198,11 @@ def _category(expression: str, ascii_only: bool) -> CharSet:
         return charset.complement(_category(expression.lower(), ascii_only))
     found = re.finditer(f"{expression}+", _characters(), re.ASCII if ascii_only else 0)
     return charset.normalise((match.start(), match.end() - 1) for match in found)
+
+
+def word_characters() -> CharSet:
+    """The characters of ``\\w``."""
+    return _category(r"\w", False)
 
 
 UNASSIGNED = 0x40000
@@ -220,7 +225,7 @@ def _upper_cases() -> dict[int, list[int]]:
     return upper
 
 
-def _cased(ranges: list[tuple[int, int]], flags: int) -> CharSet:
+def cased(ranges: list[tuple[int, int]], flags: int) -> CharSet:
     """The characters of some ranges, with those that differ from them by case if the flags ignore it."""
     found = charset.normalise(ranges)
     if not flags & re.IGNORECASE:

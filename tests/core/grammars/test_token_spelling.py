@@ -212,7 +212,7 @@ def test_the_contextual_lexer_says_what_it_leaves_out() -> None:
 def test_what_is_too_large_is_narrowed_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     words = vocabulary("a", "b", "a1", "b1b")
     exact = compile_regex("(a1)*b|b1b", words)
-    monkeypatch.setattr(token_spelling, "MOST_TABLE_STATES", 1)
+    monkeypatch.setattr(token_spelling, "BOUNDS", token_spelling.BOUNDS._replace(table_states=1))
     with pytest.warns(GrammarWarning, match=r"narrowed .* no token spells alone 0x31 \('1'\)"):
         narrow = compile_regex("(a1)*b|b1b", words)
     assert narrow.narrowed and not exact.narrowed

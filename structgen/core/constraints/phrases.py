@@ -1,0 +1,92 @@
+"""Text that must, or must not, hold phrases, as a constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from structgen.core.compilers import compile_dfa
+from structgen.core.constraints.text import TextConstraint
+from structgen.core.engines.protocols import Grammar
+from structgen.core.grammars.phrases import PhraseSearch, phrase_dfa
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import ConstraintError, OptionsError, TooComplexError
+from structgen.options import check_count
+
+_ASKED = {
+    "all": "that has each of these phrases in it",
+    "any": "that has one of these phrases in it",
+    "ordered": "that has these phrases in it, in this order",
+    "none": "that has none of these phrases in it",
+}
+
+
+@dataclass(frozen=True)
+class PhraseConstraint(TextConstraint):
+    """Text that must, or must not, hold phrases. Make one with ``including`` or ``avoiding``."""
+
+    search: PhraseSearch
+
+    def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        try:
+            dfa = phrase_dfa(self.search)
+        except TooComplexError as error:
+            if self.search.mode == "all":
+                error.add_note('With mode="all" each set of phrases that were seen is a state; "any" needs fewer.')
+            raise
+        return compile_dfa(dfa, "phrases", f"{self.search.mode} of {len(self.search.phrases)} phrases", vocabulary)
+
+    def instruction(self) -> str:
+        """Asks for such a text and lists the phrases."""
+        at_most = self.search.at_most
+        counted = "" if at_most is None else f" (altogether {at_most} times at most)"
+        return f"Write a text {_ASKED[self.search.mode]}{counted}:\n" + "\n".join(self.search.phrases)
+
+
+def including(
+    phrases: str | Iterable[str],
+    mode: Literal["all", "any", "ordered"] = "all",
+    at_most: int | None = None,
+    *,
+    words: bool = False,
+    ignore_case: bool = False,
+) -> PhraseConstraint:
+    """Any text that holds phrases. Other constraints take it by ``intersect`` or ``&``.
+
+    The text counts, not how it is cut into tokens. Occurrences may overlap.
+
+    Args:
+        phrases: texts of one character at least.
+        mode: "all": each occurs; "any": one of them does; "ordered": each occurs, and ends after the one before it
+            has ended.
+        at_most: so many occurrences of all phrases together may there be; None: any number.
+        words: whether only occurrences count that no word character (``\\w``) touches.
+        ignore_case: whether case is ignored, as ``re.IGNORECASE`` does.
+
+    Raises:
+        ConstraintError: no phrases, an empty one, or something that is no text.
+        OptionsError: another mode; ``at_most`` is no count, or fewer than must occur.
+    """
+    if mode not in ("all", "any", "ordered"):
+        raise OptionsError(f"mode must be 'all', 'any' or 'ordered', not {mode!r}", option="mode", value=mode)
+    if at_most is not None:
+        check_count("at_most", at_most, 1)
+    return PhraseConstraint(PhraseSearch(_checked(phrases, mode), mode, at_most, words, ignore_case))
+
+
+def avoiding(phrases: str | Iterable[str], *, words: bool = False, ignore_case: bool = False) -> PhraseConstraint:
+    """Any text that holds none of some phrases; see ``including``."""
+    return PhraseConstraint(PhraseSearch(_checked(phrases, "none"), "none", None, words, ignore_case))
+
+
+def _checked(phrases: str | Iterable[str], mode: str) -> tuple[str, ...]:
+    texts = [phrases] if isinstance(phrases, str) else list(phrases) if isinstance(phrases, Iterable) else [phrases]
+    if not texts:
+        raise ConstraintError("at least one phrase is needed")
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            raise ConstraintError(f"a phrase is a text of one character at least, not {text!r:.100}")
+        if any(0xD800 <= ord(char) < 0xE000 for char in text):
+            raise ConstraintError(f"{text!r:.100} holds half of a surrogate pair, which is not a character")
+    return tuple(texts) if mode == "ordered" else tuple(dict.fromkeys(texts))
