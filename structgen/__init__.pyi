@@ -1,5 +1,12 @@
 """What structgen exports, for type checkers and for `__getattr__` alike: a line a name."""
 
+from structgen.core.answers.compare import SchemaComparison as SchemaComparison
+from structgen.core.answers.compare import compare as compare
+from structgen.core.answers.compare import is_subset as is_subset
+from structgen.core.answers.examples import Example as Example
+from structgen.core.answers.examples import examples as examples
+from structgen.core.answers.lint.findings import Finding as Finding
+from structgen.core.answers.lint.run import lint as lint
 from structgen.core.compilers import compile_choice as compile_choice
 from structgen.core.compilers import compile_gbnf as compile_gbnf
 from structgen.core.compilers import compile_json_lines as compile_json_lines
@@ -76,6 +83,7 @@ from structgen.errors import TokenError as TokenError
 from structgen.errors import TokenizerError as TokenizerError
 from structgen.errors import TooComplexError as TooComplexError
 from structgen.errors import ToolCallError as ToolCallError
+from structgen.errors import UndecidedError as UndecidedError
 from structgen.errors import UnknownKeywordError as UnknownKeywordError
 from structgen.errors import UnresolvableReferenceError as UnresolvableReferenceError
 from structgen.errors import UnsatisfiableSchemaError as UnsatisfiableSchemaError

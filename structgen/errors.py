@@ -15,6 +15,7 @@
     │   │   ├── UnsupportedPatternError legal, but not regular (backreferences)
     │   │   └── PatternTooComplexError  a compile budget was exceeded (budget named)
     │   ├── TooComplexError             the same of an automaton, before it is known what asked for it
+    │   ├── UndecidedError              a question about constraints that a budget, or a keyword, has left open
     │   └── SpecificationError          data that should say a constraint says none (its place named)
     ├── OptionsError                    an option has a value that it cannot have (option named)
     ├── InputFileError                  a file of rows is not what it should be (line named)
@@ -97,6 +98,10 @@ def _portable(cause: BaseException | None) -> BaseException | None:
 
 class ConstraintError(StructgenError):
     """The constraint (schema, pattern, grammar, choice) cannot be used."""
+
+
+class UndecidedError(ConstraintError):
+    """A question about constraints was not decided; the message names the budget or keyword that left it open."""
 
 
 Place = Sequence["str | int"]

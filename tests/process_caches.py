@@ -20,3 +20,4 @@ def forget() -> None:
     conjunctions._known_strings.forget()
     conjunctions._known_numbers.forget()
     shared.SHARED.clear()
+    shared.ANSWERED.clear()

@@ -205,6 +205,9 @@ TABLE: dict[str, Row] = {
     "TooComplexError": Row(
         lambda: dfa.from_strings(["abcdefgh"], max_states=5), ["5"], {"budget": "automaton states", "limit": 5}
     ),
+    "UndecidedError": Row(
+        lambda: sg.is_subset({"type": "string", "pattern": r"^(a+)\1$"}, {"minLength": 2}), ["not decided", "regular"]
+    ),
     "OptionsError": Row(
         lambda: sg.JsonOptions(key_order="some"),  # type: ignore[arg-type]
         ["'some'", "'declared'"],

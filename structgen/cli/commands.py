@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from structgen import __version__
+from structgen.cli import answer_commands
 from structgen.cli.bench import bench
 from structgen.cli.common import (
     BadInput,
@@ -455,6 +456,9 @@ def serve(
     )
     code = serving.run(start, settings, host, port, root_path=root_path)
     raise typer.Exit(code)
+
+
+answer_commands.register(app)
 
 
 def load(options: ModelOptions, draft: list[str] | None = None) -> Generator:

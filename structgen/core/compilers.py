@@ -59,6 +59,7 @@ __all__ = [
     "compile_json_schema",
     "compile_lark",
     "compile_lark_source",
+    "compile_naming",
     "compile_regex",
     "compile_tag_dispatch",
 ]
@@ -247,6 +248,30 @@ def compile_gbnf(
     text = load_text(source)[0]
     read = read_gbnf(text, start, max_repetitions, dialect=dialect, captures=checked_captures(captures))
     return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
+
+
+@waiting("compiling the grammar")
+def compile_naming(
+    kind: Literal["text", "regex", "llama.cpp", "xgrammar"], source: str, names: frozenset[str], vocabulary: Vocabulary
+) -> CfgGrammar | CapturingGrammar[CfgGrammar]:
+    """Compile a text, an expression (of Python), or a grammar in GBNF or XGrammar's EBNF whose literals name special
+    tokens: where one of ``names`` is spelled, the token is meant.
+
+    Raises:
+        ConstraintError: as `compile_regex` and `compile_gbnf`; or the vocabulary has no token of a name.
+    """
+    from structgen.core.grammars.gbnf import read_gbnf
+    from structgen.core.grammars.named_tokens import regex_by_token, text_by_token
+
+    if kind in ("llama.cpp", "xgrammar"):
+        dialect: GbnfDialect = "xgrammar" if kind == "xgrammar" else "llama.cpp"
+        read = read_gbnf(source, dialect=dialect, names=names)
+        return with_captures(compile_grammar(*resolved(read, vocabulary, source)))
+    if kind == "text":
+        return compile_grammar(*resolved(text_by_token(source, names), vocabulary))
+    with limited(partial(_pattern_refusal, source)):
+        grammar = regex_by_token(source, names)
+    return compile_regex(source, vocabulary) if grammar is None else compile_grammar(*resolved(grammar, vocabulary))
 
 
 @waiting("compiling the regular expression")

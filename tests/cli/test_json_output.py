@@ -36,6 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(datastore, "load_tokenizer", lambda _: CharTokenizer(eos=1))
     monkeypatch.setattr(datastore, "Vocabulary", SimpleNamespace(from_transformers=lambda _: vocabulary(eos=1)))
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "prompt": "p"}\n')
+    (tmp_path / "schema.json").write_text(SCHEMA)
     (tmp_path / "text.txt").write_text("abc")
     (tmp_path / "data").mkdir()
     tests = [{"valid": True, "data": True}, {"valid": False, "data": 1}]
@@ -47,6 +48,9 @@ MODEL_RUN = ["--model", "tiny_bench:load", "--limit", "1", "--max-new-tokens", "
 BENCH = ["bench", "jsonschemabench", "--data", "data", *MODEL_RUN, "--engines", "none", "--shots", "0"]
 GOOD: dict[str, list[str]] = {
     "generate": ["generate", "p", "--schema", SCHEMA],
+    "compare": ["compare", SCHEMA, SCHEMA],
+    "examples": ["examples", SCHEMA],
+    "lint": ["lint", "schema.json"],
     "check": ["check", '{"properties": {"a": {"type": "integer"}}}'],
     "validate": ["validate", SCHEMA, "-"],
     "batch": ["batch", "rows.jsonl", "--schema", SCHEMA, "-o", "out.jsonl"],
@@ -62,6 +66,9 @@ GOOD: dict[str, list[str]] = {
 }
 BAD: dict[str, list[str]] = {
     "generate": ["generate", "p", "--schema", '{"type": "strin"}'],
+    "compare": ["compare", "no.json", "no.json"],
+    "examples": ["examples", "no.json"],
+    "lint": ["lint", "schema.json", "--fail-on", "perhaps"],
     "check": ["check", "no.json"],
     "validate": ["validate", SCHEMA],
     "batch": ["batch", "no.jsonl"],

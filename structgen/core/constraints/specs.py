@@ -13,8 +13,9 @@ from structgen.core.compilers import LarkDialect
 from structgen.core.constraints.base import Constraint, instruction_of
 from structgen.core.constraints.json import json_schema
 from structgen.core.constraints.limits import CompileLimits, check_size
+from structgen.core.constraints.named_text import Names
 from structgen.core.constraints.structural_tags import StructuralTags
-from structgen.core.constraints.text import LarkConstraint, WrittenGrammar, choice, gbnf, regex
+from structgen.core.constraints.text import LarkConstraint, choice, gbnf
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.sources import load_text
 from structgen.core.json_schema.loading import load_schema
@@ -43,7 +44,8 @@ class ConstraintSpec:
         source: a schema, a list of texts (or the JSON text of one), a grammar, an expression, tags. A string is never a
             path; of schemas and of the grammars of ``GRAMMAR_FILES`` a ``Path`` is.
         options: how JSON may be spelled.
-        special_tokens: names of tokens that are no text in structural tags, with their ids.
+        special_tokens: names of tokens that are no text, with their ids: what is meant where structural tags, grammars
+            and expressions spell them.
     """
 
     kind: str
@@ -150,8 +152,8 @@ _READERS: dict[str, Callable[[ConstraintSpec], Constraint]] = {
     "lark": _lark,
     "gbnf": lambda spec: gbnf(spec.source),
     "ebnf": lambda spec: gbnf(spec.source, dialect="xgrammar"),
-    "grammar": lambda spec: WrittenGrammar(spec.source),  # read where it is compiled: it may take as long
-    "regex": lambda spec: regex(spec.source),
+    "grammar": lambda spec: Names(spec.special_tokens).grammar(spec.source),  # read where it is compiled
+    "regex": lambda spec: Names(spec.special_tokens).regex(spec.source),
     "choice": lambda spec: choice(spec.value),
     "structural_tag": lambda spec: StructuralTags(spec.special_tokens, spec.options).read(spec.value),
 }

@@ -17,6 +17,7 @@ from structgen.core.compilers import (
     compile_choice,
     compile_gbnf,
     compile_lark_source,
+    compile_naming,
     compile_regex,
 )
 from structgen.core.constraints.cache import COMPILED, content_key, joined
@@ -111,15 +112,19 @@ class LarkConstraint(TextConstraint):
 
 @dataclass(frozen=True)
 class GbnfConstraint(TextConstraint):
-    """Text of a GBNF grammar. Attributes as ``compile_gbnf`` takes them; ``captured``: its ``captures`` in pairs."""
+    """Text of a GBNF grammar. Attributes as ``compile_gbnf`` takes them; ``captured``: its ``captures`` in pairs;
+    ``names``: special tokens that are meant where a literal holds their names."""
 
     source: str | Path = field(repr=False)
     start: str = "root"
     max_repetitions: int | None = None
     captured: tuple[tuple[str, str], ...] = ()
     dialect: GbnfDialect = "llama.cpp"
+    names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        if self.names:
+            return compile_naming(self.dialect, load_text(self.source)[0], self.names, vocabulary)
         return compile_gbnf(
             self.source,
             vocabulary,
@@ -139,10 +144,11 @@ class GbnfConstraint(TextConstraint):
 class WrittenGrammar(TextConstraint):
     """A grammar in the notation that its text is written in, which is told when it is compiled: with ``::=`` XGrammar's
     EBNF, else llama.cpp's GBNF; without, Lark's, else llguidance's. The first that reads it; where none does, the error
-    is the first's.
+    is the first's. ``names``: special tokens that are meant where a literal of GBNF or EBNF holds their names.
     """
 
     text: str = field(repr=False)
+    names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         (first, reads_first), (second, reads_second) = self._ways()
@@ -162,8 +168,11 @@ class WrittenGrammar(TextConstraint):
         text = self.text
         if "::=" in text:
             return [
-                (GbnfConstraint(text, dialect="xgrammar"), lambda: _reads(read_gbnf, text, dialect="xgrammar")),
-                (GbnfConstraint(text), lambda: _reads(read_gbnf, text)),
+                (
+                    GbnfConstraint(text, dialect="xgrammar", names=self.names),
+                    lambda: _reads(read_gbnf, text, dialect="xgrammar"),
+                ),
+                (GbnfConstraint(text, names=self.names), lambda: _reads(read_gbnf, text)),
             ]
         return [
             (LarkConstraint(text), lambda: _reads(read_lark, text)),
@@ -178,12 +187,16 @@ class WrittenGrammar(TextConstraint):
 
 @dataclass(frozen=True)
 class RegexConstraint(TextConstraint):
-    """Text that matches an expression as a whole. Attributes as ``compile_regex`` takes them."""
+    """Text that matches an expression as a whole. Attributes as ``compile_regex`` takes them; ``names``: special tokens
+    that are meant where a literal run of the expression (of Python) is their name."""
 
     pattern: str = field(repr=False)
     syntax: Syntax = "python"
+    names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        if self.names:
+            return compile_naming("regex", self.pattern, self.names, vocabulary)
         return compile_regex(self.pattern, vocabulary, self.syntax)
 
     def instruction(self) -> str:

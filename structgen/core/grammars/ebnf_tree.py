@@ -75,9 +75,15 @@ class EbnfRule:
 
 @dataclass(frozen=True)
 class EbnfText:
-    """A grammar's text, and errors in it."""
+    """A grammar's text, and errors in it.
+
+    Attributes:
+        text: the text.
+        names: special tokens that are meant where the text of a trigger holds their names.
+    """
 
     text: str
+    names: frozenset[str] = frozenset()
 
     def place(self, offset: int) -> Place:
         """Line and column of an offset."""

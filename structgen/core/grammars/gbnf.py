@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -28,6 +28,7 @@ from structgen.core.grammars.ebnf_tree import (
 )
 from structgen.core.grammars.ebnf_writer import EbnfWriter
 from structgen.core.grammars.limits import check_text, grammar_refusal, limited
+from structgen.core.grammars.named_tokens import rules_by_token
 from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.grammars.token_terminals import token_pattern
 from structgen.core.grammars.xgrammar_ebnf import read_xgrammar_rules
@@ -50,6 +51,7 @@ def read_gbnf(
     *,
     dialect: GbnfDialect = "llama.cpp",
     captures: Iterable[tuple[str, str]] = (),
+    names: Collection[str] = (),
 ) -> ContextFreeGrammar:
     """Read a GBNF grammar. Linear in its text, but for the automata of its regular parts.
 
@@ -59,6 +61,7 @@ def read_gbnf(
         max_repetitions: the largest number that ``{n,m}`` may have; None: the dialect's own limit (``MAX_REPEAT``).
         dialect: whose notation it is.
         captures: rules that are captured besides those that say so, and the names of what they capture.
+        names: special tokens that are meant where a literal holds their names.
 
     Raises:
         GrammarError: not legal (line, column and a caret), an undefined rule, or no rule ``start``.
@@ -71,8 +74,9 @@ def read_gbnf(
     check_text(text)
     most = MAX_REPEAT[dialect] if max_repetitions is None else max_repetitions
     with limited(grammar_refusal(text)):
-        rules = _Parser(EbnfText(text), most).rules() if dialect == "llama.cpp" else read_xgrammar_rules(text, most)
-        return _written(text, rules, start, tuple(captures))
+        is_gbnf = dialect == "llama.cpp"
+        rules = _Parser(EbnfText(text), most).rules() if is_gbnf else read_xgrammar_rules(text, most, names)
+        return _written(text, rules_by_token(rules, names) if names else rules, start, tuple(captures))
 
 
 def _written(

@@ -28,8 +28,12 @@ def without_empty(dfa: Dfa) -> Dfa:
 
 @keeps_automata
 def word_dfa(text: str) -> Dfa:
-    """The automaton of one text: a chain of states, which is minimal as it stands."""
-    data = text.encode()
+    """The automaton of one text."""
+    return chain(text.encode())
+
+
+def chain(data: bytes) -> Dfa:
+    """The automaton of some bytes: a chain of states, which is minimal as it stands."""
     transitions = np.full((len(data) + 1, 256), -1, np.int32)
     transitions[np.arange(len(data)), np.frombuffer(data, np.uint8)] = np.arange(1, len(data) + 1)
     accepting = np.zeros(len(data) + 1, np.bool_)

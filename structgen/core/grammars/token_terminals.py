@@ -201,6 +201,14 @@ def token_dfa(token_ids: frozenset[int], size: int, with_text: bool = False) -> 
     return from_table(np.stack(rows), accepting)
 
 
+def texts_with_tokens(token_ids: frozenset[int], size: int) -> Dfa:
+    """Texts in which stand-ins of some ids may stand between characters; the empty one, too."""
+    runs = _plus(token_dfa(token_ids, size, with_text=True))
+    accepting = runs.accepting.view(np.uint8).copy()
+    accepting[0] = 1
+    return from_table(runs.transitions.copy(), accepting)
+
+
 def _with_runs(grammar: ContextFreeGrammar, repeated: set[int]) -> ContextFreeGrammar:
     """The grammar with runs of single characters, as rules that repeat a terminal write them, as terminals.
 

@@ -6,6 +6,7 @@ Source: docs/defining_structures/ebnf_grammar.md of XGrammar 0.2.8, and what tha
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from structgen.core.grammars.ebnf_tree import (
@@ -26,14 +27,15 @@ from structgen.core.regex.steps import check_time
 from structgen.errors import TooComplexError
 
 
-def read_xgrammar_rules(text: str, max_repetitions: int) -> dict[str, EbnfRule]:
-    """Rules by name. Uses of rules that are not defined are left to the caller.
+def read_xgrammar_rules(text: str, max_repetitions: int, names: Collection[str] = ()) -> dict[str, EbnfRule]:
+    """Rules by name. Uses of rules that are not defined are left to the caller, and names of special tokens in
+    literals; in the triggers of ``TagDispatch``, ``names`` are tokens.
 
     Raises:
         GrammarError: not legal, or an attribute that cannot be enforced (line, column and a caret).
         GrammarTooComplexError: nested too deeply, or a literal that is too long.
     """
-    source = EbnfText(text)
+    source = EbnfText(text, frozenset(names))
     return _XgrammarParser(source, max_repetitions, _scanned(source)).rules()
 
 

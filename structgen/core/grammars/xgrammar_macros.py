@@ -16,6 +16,7 @@ from structgen.core.grammars.ebnf_tree import (
     repeat_of,
     sequence_of,
 )
+from structgen.core.grammars.named_tokens import text_tree
 from structgen.core.grammars.regular import word_dfa
 from structgen.core.grammars.token_terminals import MAX_TOKENS, TokenPattern
 from structgen.core.grammars.xgrammar_regex import regex_dfa, regex_tree
@@ -141,7 +142,9 @@ def _tag_dispatch(source: EbnfText, given: MacroArguments) -> EbnfTree:
     parts: list[EbnfTree] = []
     for word, (_, use) in zip(triggers, pairs, strict=True):
         data = word.encode()
-        if can_join(words, data):
+        if any(name in word for name in source.names):  # free text holds no tokens, and so cannot begin it
+            after_text.append(sequence_of([text_tree(word, source.names), use]))
+        elif can_join(words, data):
             parts.append(sequence_of([AutomatonUse(free_text_dfa(search, words.index(data))), use]))
         else:
             after_text.append(sequence_of([AutomatonUse(word_dfa(word)), use]))

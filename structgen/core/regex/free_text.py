@@ -54,15 +54,19 @@ def can_join(words: Sequence[bytes], word: bytes) -> bool:
     return any(word.startswith(other[-n:]) for other in words for n in range(1, len(other)))
 
 
-def free_text_dfa(search: npt.NDArray[np.int32], word: int | None = None, *, is_empty: bool = False) -> Dfa:
+def free_text_dfa(
+    search: npt.NDArray[np.int32], word: int | None = None, *, is_empty: bool = False, texts: Dfa | None = None
+) -> Dfa:
     """Valid UTF-8 without any of the words of a search, or (``word`` given) with that word behind it.
 
     Args:
         search: of `word_search`.
         word: number of the word that must follow; None: none.
         is_empty: whether the empty text is one of them, where no word follows.
+        texts: the language that takes the place of valid UTF-8, in which special tokens are stand-ins; it holds the
+            empty text.
     """
-    utf8 = universal()
+    utf8 = universal() if texts is None else texts
     states: dict[tuple[int, int], int] = {(-1, 0): 0}  # states of both; the search's is -1 at the start of the text
     rows, accepting = [], []
     todo = [(-1, 0)]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from structgen.core.engines.json.members import MemberValues, ObjectMembers
-from structgen.core.json_schema.formula.values import STRING
+from structgen.core.grammars.named_tokens import split_names
+from structgen.core.json_schema.formula.values import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.core.json_schema.pointers import escape
 from structgen.core.regex.dfa import Dfa, intersect
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.tool_calls.definitions import Tool, placed
 from structgen.core.tool_calls.grammar import GrammarBuilder
 from structgen.core.tool_calls.member_rules import CaseRules
-from structgen.core.tool_calls.patterns import KEY, VALUE, Parameters, name_expression
+from structgen.core.tool_calls.patterns import KEY, TYPE, VALUE, Marker, Parameters, Pattern, name_expression
 from structgen.core.tool_calls.values import lost_words, raw_strings
 from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from structgen.options import JsonOptions
@@ -102,12 +103,21 @@ class ArgumentRules:
         builder: collects the rules.
         pattern: how an argument is written.
         tool, options: whose arguments, and how they are read.
+        names: special tokens that are meant where strings that the schema lists hold their names.
     """
 
     separator: tuple[int, ...] = ()
 
-    def __init__(self, builder: GrammarBuilder, pattern: Parameters, tool: Tool, options: JsonOptions) -> None:
+    def __init__(
+        self,
+        builder: GrammarBuilder,
+        pattern: Parameters,
+        tool: Tool,
+        options: JsonOptions,
+        names: frozenset[str] = frozenset(),
+    ) -> None:
         self._builder, self._pattern, self._tool, self._options = builder, pattern, tool, options
+        self._names = names
         self._kinds = kinds_of(tool, options)
         self._states = 0
 
@@ -131,6 +141,26 @@ class ArgumentRules:
             raise impossible(self._tool, "none can be written in this format", self._tool.pointer, hint=hint)
         return (start,)
 
+    def value(self, name: str) -> tuple[int, ...]:
+        """The symbol of the value of one argument alone, which must be there.
+
+        Raises:
+            SchemaError: as `symbols`.
+        """
+        cases = members_of(self._tool, self._options).cases
+        options = [
+            found
+            for case in cases
+            for values, _ in case.members.get(name, ())
+            if (found := self.argument(name, values))
+        ]
+        if not options:
+            raise impossible(self._tool, "none can be written in this format", self._tool.pointer)
+        symbol = self._builder.nonterminal("value")
+        for option in options:
+            self._builder.rule(symbol, *option)
+        return (symbol,)
+
     # --- one argument ---
     def argument(self, name: str, values: MemberValues) -> tuple[int, ...] | None:
         """The symbols of an argument; None if none of its values can be written."""
@@ -148,8 +178,8 @@ class ArgumentRules:
         if values.kinds & STRING:
             string = self._string(values, 0 if pattern.tells_strings else kinds, name)
             texts += [(pattern.string, string)] if string is not None else []
-        if values.kinds & ~STRING:
-            texts.append((pattern.other, self._builder.embedded(("json", values.key), values.json)))
+        for other, others in _by_type(pattern.other, values.kinds & ~STRING):
+            texts.append((other, self._json(values, others)))
         if not texts:
             return None
         symbol = self._builder.nonterminal(f"argument {name}")
@@ -157,6 +187,13 @@ class ArgumentRules:
             filled = [name if piece is KEY else value if piece is VALUE else piece for piece in pieces]
             self._builder.rule(symbol, *self._builder.pieces(filled))
         return (symbol,)
+
+    def _json(self, values: MemberValues, kinds: int) -> tuple[int, ...]:
+        """The symbol of values of some types, which are no strings."""
+        closing, is_searched = self._pattern.closing, self._pattern.is_searched
+        without = (closing, *self._pattern.excluded) if is_searched and closing else self._pattern.excluded
+        content = partial(values.json, kinds=kinds, without=without)
+        return self._builder.embedded(("json", values.key, kinds, without), content)
 
     def _string(self, values: MemberValues, kinds: int, name: str | tuple[int, ...]) -> tuple[int, ...] | None:
         closing = self._pattern.closing
@@ -167,10 +204,14 @@ class ArgumentRules:
                 pointer=self._place(name, values),
                 hint="Leave it out of the schema, or use a format that writes arguments as JSON.",
             )
+        if values.words is not None and _hold(values.words, self._names):
+            return self._words(values.words)
         limit = self._options.max_automaton_states
+        excluded = self._pattern.excluded
         try:
             return self._builder.regular(
-                ("string", values.key, kinds), lambda: raw_strings(values.strings(), closing, kinds, limit)
+                ("string", values.key, kinds, excluded),
+                lambda: raw_strings(values.strings(), closing, kinds, limit, excluded),
             )
         except TooComplexError as error:
             raise SchemaTooComplexError(
@@ -179,6 +220,15 @@ class ArgumentRules:
                 budget="max_automaton_states" if error.limit >= limit else None,
                 pointer=self._place(name, values),
             ) from None
+
+    def _words(self, words: tuple[str, ...]) -> tuple[int, ...]:
+        """The symbol of listed strings, in which names are tokens."""
+        symbol = self._builder.nonterminal("words")
+        for word in words:
+            pieces = [Marker(p) if p in self._names else p for p in split_names(word, self._names)]
+            if not any(text in word for text in self._pattern.excluded):
+                self._builder.rule(symbol, *self._builder.pieces(pieces))
+        return (symbol,)
 
     def _place(self, name: str | tuple[int, ...], values: MemberValues) -> str:
         if isinstance(name, str) and name in (self._tool.parameters.get("properties") or ()):
@@ -209,3 +259,24 @@ class ArgumentRules:
     def any_order(self) -> bool:
         """Whether arguments may stand in any order."""
         return self._options.key_order == "any"
+
+
+def _hold(words: tuple[str, ...], names: frozenset[str]) -> bool:
+    """Whether some words hold names."""
+    return bool(names) and any(piece in names for word in words for piece in split_names(word, names))
+
+
+def _by_type(pattern: Pattern, kinds: int) -> list[tuple[Pattern, int]]:
+    """A pattern with types in place of ``TYPE``, with the types (bits) that each is for."""
+    if not kinds:
+        return []
+    if TYPE not in pattern:
+        return [(pattern, kinds)]
+    return [
+        (tuple(name if piece is TYPE else piece for piece in pattern), kind)
+        for kind, name in TYPE_NAMES.items()
+        if kinds & kind
+    ]
+
+
+TYPE_NAMES = {NUMBER: "number", BOOLEAN: "boolean", NULL: "null", OBJECT: "object", ARRAY: "array"}

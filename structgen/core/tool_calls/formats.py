@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from structgen.core.tool_calls.nested_formats import (
+    COFL,
     IDENTIFIER,
     MINIMAX_M3,
     NAMESPACE,
@@ -12,6 +13,7 @@ from structgen.core.tool_calls.nested_formats import (
 )
 from structgen.core.tool_calls.patterns import (
     ARGUMENTS,
+    CHANNELS,
     JSON_NAME,
     KEY,
     NAME,
@@ -398,13 +400,26 @@ _TABLE: list[ToolFormat] = [
         separator=(LINE,),
     ),
     ToolFormat(
+        "command_a_plus",
+        "Command A+",
+        (
+            (
+                *(NO_LINE, '<cofl:tool_call id="', CallId("[0-9]{1,6}"), '" name="', NAME, '">'),
+                *(NO_LINE, COFL, "</cofl:tool_call>"),
+            ),
+        ),
+        begin=("<cofl:tool_calls>",),
+        end=(NO_LINE, "</cofl:tool_calls>"),
+    ),
+    ToolFormat(
         "harmony",
         "gpt-oss",
         tuple(
             (*header, *constrained, Marker("<|message|>"), ARGUMENTS)
+            for channel in CHANNELS
             for header in (
-                (Marker("<|channel|>"), "commentary to=functions.", NAME),
-                (" to=functions.", NAME, Marker("<|channel|>"), "commentary"),
+                (Marker("<|channel|>"), f"{channel} to=functions.", NAME),
+                (" to=functions.", NAME, Marker("<|channel|>"), channel),
             )
             for constrained in ((SPACE, Marker("<|constrain|>"), "json"), (Gap("(?: json)?", ""),))
         ),

@@ -34,10 +34,11 @@ class Slot(Enum):
     ARGUMENTS = "arguments"
     KEY = "key"
     SPELLED_KEY = "key as a string"
+    TYPE = "type of the value"
     VALUE = "value"
 
 
-NAME, JSON_NAME, ARGUMENTS, KEY, SPELLED_KEY, VALUE = Slot
+NAME, JSON_NAME, ARGUMENTS, KEY, SPELLED_KEY, TYPE, VALUE = Slot
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,19 @@ class Parameters:
 
     Attributes:
         string: the pattern of an argument that is a string; its value is the string as it is.
-        other: that of another value, which is JSON; the same: then the text tells which it is.
+        other: that of another value, which is JSON; the same: then the text tells which it is. ``TYPE`` in it is the
+            type's name in JSON Schema, of any number ``number``.
         closing: ends the text of the piece after ``VALUE``; no string can hold it.
+        is_searched: whether readers search for ``closing`` before they read JSON: then no string and no key in JSON
+            can hold it, either.
+        excluded: other texts that no string and no key holds.
     """
 
     string: Pattern
     other: Pattern
     closing: str
+    is_searched: bool = False
+    excluded: tuple[str, ...] = ()
 
     @property
     def tells_strings(self) -> bool:
@@ -179,6 +186,8 @@ class NestedArguments:
 
 Piece: TypeAlias = "str | Marker | Gap | CallId | WithId | Parameters | NestedArguments | Slot"
 Pattern: TypeAlias = tuple[Piece, ...]
+CHANNELS = ("commentary", "analysis", "final")
+"""Where calls of Harmony may stand; they are written in the first."""
 SPACE = Gap("[ ]?", " ")
 """Between the parts of JSON around a call."""
 

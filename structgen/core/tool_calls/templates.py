@@ -9,6 +9,7 @@ from typing import Any
 SIGNS = [
     ("<|channel|>", "harmony"),
     ("]<]minimax[>[", "minimax_m3"),
+    ("<cofl:tool_call", "command_a_plus"),
     ("<|tool_call>call:", "gemma4"),
     ("<start_function_call>", "functiongemma"),
     ("<|tool_call_start|>", "lfm2"),

@@ -59,9 +59,9 @@ def is_json(text: str, kinds: int) -> bool:
 
 
 @lru_cache(128)
-def _unwritable(closing: str, kinds: int) -> Dfa:
-    """Texts that a string cannot be: with what closes it inside, or read as something else."""
-    held = pattern_dfa(_escaped(closing))
+def _unwritable(closing: str, kinds: int, excluded: tuple[str, ...] = ()) -> Dfa:
+    """Texts that a string cannot be: with what closes it inside, or excluded texts, or read as something else."""
+    held = pattern_dfa("|".join(map(_escaped, [closing, *excluded] if closing else excluded)) or "[]")
     other = _json_dfa(kinds & ~STRING)
     return held if other is None else union(held, other)
 
@@ -70,24 +70,27 @@ def _escaped(text: str) -> str:
     return "".join(f"\\u{{{ord(c):X}}}" for c in text)
 
 
-def raw_strings(strings: Dfa, closing: str, kinds: int, max_states: int) -> Dfa:
+def raw_strings(strings: Dfa, closing: str, kinds: int, max_states: int, excluded: tuple[str, ...] = ()) -> Dfa:
     """The strings of a language that can be written as they are.
 
     Args:
         strings: the language.
-        closing: what they cannot hold.
+        closing: what they cannot hold; "": nothing.
         kinds: all types that a value in their place can have; 0 where strings are marked as such.
         max_states: the most states of the automaton between characters; all together may be twice as many.
+        excluded: what they do not hold besides.
 
     Raises:
         TooComplexError: it has more.
     """
-    return difference(strings, _unwritable(closing, kinds), BYTE_STATES * max_states)
+    return difference(strings, _unwritable(closing, kinds, excluded), BYTE_STATES * max_states)
 
 
 def lost_words(words: tuple[str, ...], closing: str, kinds: int) -> list[str]:
     """Those of some strings that cannot be written as they are."""
-    return [word for word in words if closing in word or (kinds & ~STRING and is_json(word, kinds | STRING))]
+    return [
+        word for word in words if (closing and closing in word) or (kinds & ~STRING and is_json(word, kinds | STRING))
+    ]
 
 
 def json_text(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from structgen.core.constraints.specs import ConstraintSpec
 from structgen.core.engines.bitmask import allocate_token_bitmask
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import GrammarError, SpecificationError
+from structgen.errors import SpecificationError
 from structgen.integrations.engine_requests import special_names
 from structgen.options import JsonOptions
 
@@ -149,18 +150,272 @@ def test_names_of_special_tokens_are_these_tokens() -> None:
     assert not takes(triggered, call, "to=h")
     bracket = {"type": "triggered_tags", "triggers": ["[TOOL]"], "tags": [tag("[TOOL]x", AB, ";")]}
     assert takes(bracket, "free ", tool, "xab;") and not takes(bracket, "[TOOL]y")
-    with pytest.raises(GrammarError, match="write the name"):  # texts are taken apart by names in angle brackets
-        ours({"type": "sequence", "elements": [const("[TOOL]x"), AB]})
+    assert takes({"type": "sequence", "elements": [const("[TOOL]x"), AB]}, tool, "xab")
     by_id = tag({"type": "token", "token": call}, AB, {"type": "token", "token": "<|end|>"})
     assert takes(by_id, call, "a", end)
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "string", "maxLength": 9}, "n": {"type": "integer"}, "l": {"type": "array"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+LINES = {"type": "json_schema", "json_schema": SCHEMA, "style": "qwen_xml"}
+
+
+def style(name: str, schema: Any = SCHEMA, **more: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": schema, "style": name, **more}
+
+
+def split(text: str) -> list[int]:
+    """A text as a model writes it: names as special tokens."""
+    found: list[int] = []
+    for piece in re.split("(<.call.>|<.end.>|\\[TOOL\\])", text):
+        found += [256 + SPECIAL.index(piece)] if piece in SPECIAL else piece.encode()
+    return found
+
+
+ANY = {"type": "any_text"}
+TEXTS: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
+    "names in expressions": (
+        {"type": "regex", "pattern": r"^[^<]*<\|end\|>|(?:\[TOOL\]){1,2}x$"},
+        ["ab<|end|>", "<|end|>", "[TOOL]x"],
+        ["ab", "<", "x"],
+    ),
+    "names in EBNF": (
+        {
+            "type": "grammar",
+            "grammar": 'root ::= "a<|end|>" b\nb ::= "\\x5bTOOL]" | TagDispatch(("<|call|>", c))\nc ::= "c"',
+        },
+        ["a<|end|>[TOOL]", "a<|end|>x <y<|call|>c"],
+        ["a<|end|><|call|>"],
+    ),
+    "names in Lark": (
+        {"type": "grammar", "grammar": 'start: "a<|end|>" /b+/ "[TOOL]"'},
+        ["a<|end|>bb[TOOL]"],
+        ["a<|end|>[TOOL]"],
+    ),
+    "one call": (
+        {**TRIGGERED, "at_least_one": True, "stop_after_first": True, "excludes": ["no"]},
+        ["<f1>a</f>"],
+        ["x<f1>a</f>"],
+    ),
+    "line feeds are excluded": ({"type": "any_text", "excludes": ["<x>\n", "/"]}, ["<x>", "a\nb"], ["<x>\n", "a/b"]),
+    "characters": (tag("<", {"type": "any_text", "max_chars": 3}, ">"), ["<>", "<äöü>"], ["<abcd>"]),
+    "tokens in free text": (
+        {"type": "any_text", "excludes": ["<|call|>x", "no"]},
+        ["a<|call|>b<|call|>"],
+        ["<|call|>x", "no", "<|end|>"],
+    ),
+    "triggers behind text": (
+        {"type": "triggered_tags", "triggers": ["<<|call|>f"], "tags": [tag("<<|call|>f>", AB, "</<|call|>f>")]},
+        ["a < b<<|call|>f>ab</<|call|>f> < c"],
+        ["a<<|call|>g", "<|call|>"],
+    ),
+    "triggers among tokens": (
+        {
+            "type": "triggered_tags",
+            "triggers": ["<|call|>f"],
+            "tags": [tag("<|call|>f>", AB, "<|end|>")],
+            "excludes": ["<|call|>g"],
+        },
+        ["a<|call|>x<|call|>f>ab<|end|>b<|call|>"],
+        ["<|call|>g", "<|call|>f<", "<|end|>"],
+    ),
+    "dispatch": (
+        {"type": "dispatch", "rules": [["<t", AB]], "excludes": ["no"]},
+        ["", "x<ta<tb y"],
+        ["<tx", "no"],
+    ),
+    "dispatch once": ({"type": "dispatch", "rules": [["<t", AB]], "loop": False}, ["", "x", "x<tab"], ["<tax", "<tx"]),
+    "token": ({"type": "token", "token": "<|call|>"}, ["<|call|>"], ["", "<|end|>"]),
+    "any token but": (
+        {
+            "type": "sequence",
+            "elements": [
+                {"type": "exclude_token", "exclude_tokens": ["<|end|>"]},
+                {"type": "any_tokens", "exclude_tokens": [256]},
+            ],
+        },
+        ["a", "<|call|><|end|>b", "ab[TOOL]"],
+        ["", "<|end|>", "a<|call|>"],
+    ),
+    "any tokens to the end": (
+        tag("<", {"type": "any_tokens"}, {"type": "token", "token": "<|end|>"}),
+        ["<a<|call|><|end|>"],
+        ["<<|end|>b"],
+    ),
+    "token triggers": (
+        {
+            "type": "token_triggered_tags",
+            "trigger_tokens": [256],
+            "exclude_tokens": ["[TOOL]"],
+            "tags": [tag({"type": "token", "token": "<|call|>"}, AB, "!")],
+        },
+        ["", "x<|end|><|call|>a!y<|call|>b!"],
+        ["[TOOL]", "<|call|>x"],
+    ),
+    "token triggers, one": (
+        {
+            "type": "token_triggered_tags",
+            "trigger_tokens": [256],
+            "at_least_one": True,
+            "stop_after_first": True,
+            "tags": [tag({"type": "token", "token": "<|call|>"}, AB, "!")],
+        },
+        ["<|call|>a!"],
+        ["", "x<|call|>a!", "<|call|>a!x"],
+    ),
+    "token dispatch": (
+        {"type": "token_dispatch", "rules": [["<|call|>", AB]], "loop": False},
+        ["x<|end|>", "x<|call|>ab"],
+        ["<|call|>x"],
+    ),
+    "Qwen's lines": (
+        tag("<f>\n", LINES, "\n</f>"),
+        [
+            "<f>\n<parameter=a>\nx\n</parameter>\n</f>",
+            "<f>\n<parameter=a>\n\n\n\n</parameter>\n<parameter=n>\n3\n</parameter>\n</f>",
+        ],
+        [
+            "<f>\n<parameter=a>x</parameter>\n</f>",
+            "<f>\n<parameter=n>\n3\n</parameter>\n</f>",
+            "<f>\n</f>",
+            '<f>\n<parameter=a>\nx\n</parameter>\n<parameter=l>\n["</parameter>"]\n</parameter>\n</f>',
+            "<f>\n<parameter=a>\n</parameter>\n</f>",
+            "<f>\n<parameter=a>\n0123456789\n</parameter>\n</f>",
+        ],
+    ),
+    "no arguments in lines": (
+        tag("<f>\n", {**LINES, "json_schema": {"type": "object", "additionalProperties": False}}, "\n</f>"),
+        ["<f>\n</f>", "<f>\n\n</f>"],
+        ["<f></f>"],
+    ),
+    "MiMo's": (
+        tag("<f>", LINES, "</f>"),
+        ["<f><parameter=a>x</parameter><parameter=n>3</parameter></f>"],
+        ["<f></f>"],
+    ),
+    "old name": ({"type": "qwen_xml_parameter", "json_schema": SCHEMA}, ["<parameter=a></parameter>"], [""]),
+    "MiniMax's": (
+        style("minimax_xml"),
+        ['<parameter name="a">x</parameter>\n'],
+        ['<parameter name="n">3</parameter>\n'],
+    ),
+    "DeepSeek's": (
+        style("deepseek_xml"),
+        [
+            '<｜DSML｜parameter name="a" string="true">3</｜DSML｜parameter>\n'
+            '<｜DSML｜parameter name="n" string="false">3</｜DSML｜parameter>\n'
+        ],
+        ['<｜DSML｜parameter name="a" string="false">3</｜DSML｜parameter>\n'],
+    ),
+    "DeepSeek's with blanks": (
+        style("deepseek_v4_1_xml"),
+        ['<｜DSML｜ parameter name="a" string="true">3</｜DSML｜ parameter>\n'],
+        [""],
+    ),
+    "GLM's": (
+        style("glm_xml"),
+        [
+            "<arg_key>a</arg_key><arg_value>x</arg_value><arg_key>n</arg_key><arg_value>3</arg_value>",
+            "\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n",
+        ],
+        ["<arg_key>n</arg_key><arg_value>3</arg_value>"],
+    ),
+    "Kimi's": (
+        style("kimi_k3_xml"),
+        [
+            '<|open|>argument key="a" type="string"<|sep|>3<|close|>argument<|sep|>'
+            '<|open|>argument key="l" type="array"<|sep|>[1]<|close|>argument<|sep|>'
+        ],
+        ['<|open|>argument key="a" type="number"<|sep|>3<|close|>argument<|sep|>'],
+    ),
+    "a value": (
+        tag("<v>", style("qwen_xml", {"type": "string"}), "</v>"),
+        ["<v></v>", "<v>a</parameter></v>"],
+        ["<v></v></v>"],
+    ),
+    "a value by reference": (
+        tag(
+            "<v>",
+            style(
+                "qwen_xml",
+                {"type": ["integer", "array"], "items": {"$ref": "#/$defs/s"}, "$defs": {"s": {"const": "a"}}},
+            ),
+            "</v>",
+        ),
+        ["<v>3</v>", '<v>["a"]</v>'],
+        ["<v>x</v>", '<v>["b"]</v>'],
+    ),
+    "listed strings that name tokens": (
+        tag("<v>", style("qwen_xml", {"enum": ["a<|call|>", "b"]}), "</v>"),
+        ["<v>a<|call|></v>", "<v>b</v>"],
+        ["<v>a</v>"],
+    ),
+    "any order": (
+        tag("<f>", {**LINES, "any_order": True}, "</f>"),
+        ["<f><parameter=n>3</parameter><parameter=a>x</parameter></f>"],
+        ["<f><parameter=n>3</parameter></f>"],
+    ),
+    "no whitespace": (style("json", max_whitespace_cnt=0), ['{"a":"b"}'], ['{"a": "b"}']),
+    "whitespace": (style("json", max_whitespace_cnt=2), ['{"a":  "b" }'], ['{"a":   "b"}']),
+    "JSON without": (
+        style("json", excludes=["no", "<|"]),
+        ['{"a":"n o","l":["x"]}'],
+        ['{"a":"no"}', '{"a":"","l":[{"no":1}]}', '{"a":"","l":[["<|"]]}'],
+    ),
+    "arguments without": (
+        style("minimax_xml", excludes=["no"]),
+        ['<parameter name="a">n</parameter>\n'],
+        [
+            '<parameter name="a">no</parameter>\n',
+            '<parameter name="a"></parameter>\n<parameter name="l">["no"]</parameter>\n',
+        ],
+    ),
+}
+"""Formats, and texts that are and are not theirs, in which names are special tokens."""
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name: str) -> None:
+    format, good, bad = TEXTS[name]
+    grammar = ours(format)
+
+    def takes(text: str) -> bool:
+        matcher = grammar.matcher()
+        return all(matcher.accept_token(token) for token in split(text)) and matcher.is_accepting()
+
+    assert all(map(takes, good)), [text for text in good if not takes(text)]
+    assert not any(map(takes, bad)), [text for text in bad if takes(text)]
+    for text in good:  # no token is spelled where it is meant
+        if name not in ("any token but", "token triggers", "token dispatch", "tokens in free text") and any(
+            word in text for word in SPECIAL
+        ):
+            matcher = grammar.matcher()
+            assert not (matcher.accept_bytes(text.encode()) and matcher.is_accepting()), text
+
+
+def test_grammars_and_expressions_of_requests_name_tokens_too() -> None:
+    """GLM's grammar in SGLang comes as one of its own, not in a tag."""
+    for kind, source in (("grammar", 'root ::= "x<|end|>"'), ("regex", r"x<\|end\|>")):
+        matcher = ConstraintSpec(kind, source, OPTIONS, special_names(VOCABULARY)).compile(VOCABULARY).matcher()
+        assert matcher.accept_token(ord("x")) and matcher.accept_token(257) and matcher.is_accepting()
 
 
 TAG = "/format"
 
 
 @pytest.mark.parametrize("format, where", [
-    ({"type": "json_schema", "json_schema": {}, "style": "qwen_xml"}, "/style"),
-    ({"type": "dispatch", "rules": []}, ""),
+    ({"type": "json_schema", "json_schema": {}, "style": "my_xml"}, "/style"),
+    ({"type": "json_schema", "json_schema": {}, "max_whitespace_cnt": -1}, "/max_whitespace_cnt"),
+    ({"type": "json_schema", "json_schema": {}, "excludes": ['"']}, "/excludes"),
+    ({"type": "dispatch", "rules": []}, "/rules"),
+    ({"type": "token_dispatch", "rules": [["<|none|>", AB]]}, "/rules/0/0"),
+    ({"type": "any_tokens", "exclude_tokens": ["<|none|>"]}, "/exclude_tokens/0"),
+    ({"type": "any_text", "max_chars": 100_000}, "/max_chars"),
+    ({"type": "any_text", "excludes": [""]}, "/excludes"),
     ({"type": "any_text", "max_tokens": 3}, "/max_tokens"),
     ({"type": "sequence", "elements": [{"type": "x"}]}, "/elements/0"),
     (tag("<a>", AB, []), "/end"),

@@ -26,6 +26,9 @@ FORMATS = [
     ("deepseek_v3_2", "deepseek_v3_2", "\n\n"),
     ("kimi_k2", "kimi", ""),
     ("llama3", "llama", ""),
+    ("command_a_plus", "cohere", ""),
+    ("deepseek_v4", "deepseek_v4", "\n\n"),
+    ("deepseek_v4_1", "deepseek_v4_1", "\n\n"),
 ]
 TOOLS: list[dict[str, Any]] = [
     {

@@ -250,6 +250,15 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         [ToolCall("get_current_weather", {"location": "Tokyo"})],
     ),
     (
+        "harmony",
+        "the channels and ends that vLLM's tag of gpt-oss takes",
+        [WEATHER],
+        '<|channel|>analysis to=functions.get_current_weather <|constrain|>json<|message|>{"location": "Rome"}<|end|>'
+        "<|start|>assistant to=functions.get_current_weather<|channel|>final json<|message|>"
+        '{"location": "Oslo"}<|call|>',
+        [ToolCall("get_current_weather", {"location": "Rome"}), ToolCall("get_current_weather", {"location": "Oslo"})],
+    ),
+    (
         "hunyuan_a13b",
         "prompt of Hunyuan-A13B's chat template",
         [function("func_name1", argument1=TEXT, argument2=TEXT)],
@@ -287,6 +296,15 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         "<tool_call><function=get_weather><parameter=city>Beijing</parameter><parameter=days>3</parameter></function>"
         "</tool_call>",
         [ToolCall("get_weather", {"city": "Beijing", "days": 3})],
+    ),
+    (
+        "command_a_plus",
+        "XGrammar's tag of Cohere's models",
+        [function("search", query=TEXT, limit={"type": "integer"}, tags={"type": "array", "items": TEXT})],
+        '<cofl:tool_calls><cofl:tool_call id="0" name="search"><cofl:value name="query" type="raw">a < b</cofl:value>'
+        '<cofl:value name="limit" type="json">3</cofl:value><cofl:value name="tags" type="list">'
+        '<cofl:value type="raw">x</cofl:value></cofl:value></cofl:tool_call></cofl:tool_calls>',
+        [ToolCall("search", {"query": "a < b", "limit": 3, "tags": ["x"]}, "0")],
     ),
     (
         "pythonic",

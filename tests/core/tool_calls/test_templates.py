@@ -135,6 +135,17 @@ TEMPLATES |= {
         + 'NS<invoke name="{{ f.name }}">{{ m3(f.arguments) }}NS</invoke>\n{% endfor %}NS</tool_call>'
     ).replace("NS", "]<]minimax[>["),
 }
+COFL = """{% macro cofl(v, name) %}<cofl:value{{ name }}{% if v is mapping %} type="dict">{% for k, w in v | items %}
+{{- cofl(w, ' name="' ~ k ~ '"') }}{% endfor %}{% elif v is string %} type="raw">{{ v }}
+{%- elif v is iterable %} type="list">{% for w in v %}{{ cofl(w, '') }}{% endfor %}
+{%- else %} type="json">{{ v | tojson }}{% endif %}</cofl:value>{% endmacro %}"""
+TEMPLATES["command_a_plus"] = (
+    COFL
+    + "<cofl:tool_calls>\n"
+    + EACH
+    + '<cofl:tool_call id="{{ loop.index0 }}" name="{{ f.name }}">\n{% for k, v in f.arguments | items %}'
+    "{{ cofl(v, ' name=\"' ~ k ~ '\"') }}{% endfor %}</cofl:tool_call>\n{% endfor %}</cofl:tool_calls>"
+)
 DSML = TEMPLATES["deepseek_v3_2"]
 HY = "{% for k, v in f.arguments | items %}<arg_key>{{ k }}</arg_key><arg_value>" + VALUE + "</arg_value>{% endfor %}"
 TEMPLATES |= {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import random
@@ -19,8 +20,12 @@ from vllm.tool_parsers.abstract_tool_parser import ToolParser, ToolParserManager
 from vllm.tool_parsers.structural_tag_registry import limit_to_single_tool_call
 
 from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.tools import tool_call
+from structgen.core.tool_calls.calls import ToolCall
 from structgen.integrations.engine_requests import engine_constraint
 from structgen.integrations.vllm import dialects
+from tests.core.tool_calls.test_templates import TOOLS, random_calls
+from tests.core.tool_calls.vocabularies import BYTES, accepts
 from tests.integrations.dialect_world import deltas, random_tools, tokenizer, vocabulary, walk
 
 REGISTERED = tool_parsers._TOOL_PARSERS_TO_REGISTER
@@ -125,3 +130,36 @@ def test_one_call_only_and_a_named_tool(name: str) -> None:
 def test_other_loaders_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ToolParserManager, dialects.METHOD, classmethod(lambda cls, other: None))
     assert "takes ['other']" in dialects.patch()
+
+
+def encoded(module: Any, calls: list[dict[str, Any]]) -> str:
+    """Calls as vLLM's encoder of a model writes them."""
+    words = {"dsml_token": module.dsml_token, "tool_call_tag_name": getattr(module, "tool_call_tag_name", "")}
+    texts = [
+        module.tool_call_template.format(**words, name=call["name"], arguments=module.encode_arguments_to_dsml(call))
+        for call in module.tool_calls_from_openai_format(calls)
+    ]
+    block = getattr(module, "tool_calls_block_name", "function_calls")
+    text: str = module.tool_calls_template.format(**words, tool_calls="\n".join(texts), tc_block_name=block)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("deepseek_v3_2", "deepseek_v32_encoding"),
+        ("deepseek_v4", "deepseek_v4_encoding"),
+        ("deepseek_v4_1", "deepseek_v41_encoding"),
+    ],
+)
+def test_what_vllm_encodes_is_taken_and_read(name: str, module: str) -> None:
+    """Where a model has no chat template, vLLM's encoder is the published one."""
+    encoder = importlib.import_module(f"vllm.tokenizers.{module}")
+    constraint = tool_call(name, TOOLS)
+    grammar = constraint.compile(BYTES)
+    for seed in range(12):
+        calls = random_calls(random.Random(seed), name)
+        text = "\n\n" + encoded(encoder, calls)
+        assert accepts(grammar, BYTES, text, random.Random(seed)), text
+        expected = [(call["function"]["name"], call["function"]["arguments"]) for call in calls]
+        assert [(p.name, p.arguments) for p in constraint.parse(text) if isinstance(p, ToolCall)] == expected

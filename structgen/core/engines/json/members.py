@@ -19,7 +19,7 @@ from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
 from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
-from structgen.core.json_schema.formula.language import Formula, Type, and_
+from structgen.core.json_schema.formula.language import FALSE, TRUE, All, Formula, Idx, Pat, Type, and_, not_, or_, ref
 from structgen.core.json_schema.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.core.json_schema.lowering import Lowered, lower
 from structgen.core.regex.dfa import Dfa, accepts, difference, from_strings, intersect, union, universal
@@ -59,9 +59,16 @@ class MemberValues:
         languages = [_language(spec, limit) for spec in self._node.strings]
         return reduce(lambda a, b: union(a, b, limit), languages) if languages else from_strings(())
 
-    def json(self, vocabulary: Vocabulary) -> JsonGrammar:
-        """The JSON text of the values that are no strings, if ``kinds`` has any."""
-        return self._members.grammar_of(and_(Type(ANY & ~STRING), self._node.formula), vocabulary)
+    def json(self, vocabulary: Vocabulary, kinds: int = ANY & ~STRING, without: tuple[str, ...] = ()) -> JsonGrammar:
+        """The JSON text of the values that are no strings, if ``kinds`` has any.
+
+        Args:
+            vocabulary: the model's tokens.
+            kinds: the types of the values; `MemberValues.kinds` has some of them.
+            without: texts that no string or key in them holds.
+        """
+        held = values_without(self._members.lowered, without) if kinds & (ARRAY | OBJECT) else TRUE
+        return self._members.grammar_of(and_(Type(kinds), self._node.formula, held), vocabulary)
 
     def numbers(self, vocabulary: Vocabulary) -> JsonGrammar:
         """The JSON text of the numbers without blanks around them, if ``kinds`` has them."""
@@ -88,6 +95,33 @@ class MemberValues:
         """The JSON Pointer of what is said of the value; None where nothing of its own is."""
         origin = self._members.lowered.origin(self._node.formula)
         return None if origin is None else origin[0].rpartition("/")[0]
+
+
+def values_without(lowered: Lowered, texts: tuple[str, ...]) -> Formula:
+    """Values in which no string and no key holds one of some texts, at any depth. Speaks of a lowered schema."""
+    if not texts:
+        return TRUE
+    key = ("without", texts, lowered.serial)
+    if key not in lowered.refs:
+        holding = Pat("|".join("".join(f"\\u{{{ord(c):X}}}" for c in text) for text in texts))
+        inside = ref(key)
+        lowered.refs[key] = and_(
+            or_(Type(ANY & ~STRING), not_(holding)), All(holding, FALSE), All(TRUE, inside), Idx(0, None, inside)
+        )
+    return lowered.refs[key]
+
+
+def compile_without(schema: Any, texts: tuple[str, ...], options: JsonOptions, vocabulary: Vocabulary) -> JsonGrammar:
+    """The JSON text of the values of a schema in which no string and no key holds one of some texts.
+
+    Raises:
+        SchemaError: as `compile_json_schema`.
+    """
+    lowered = lower(schema, options)
+    try:
+        return grammar_of(lowered, and_(lowered.root, values_without(lowered, texts)), vocabulary)
+    except (TooComplexError, RecursionError) as error:
+        raise restated(error, options) from None
 
 
 @dataclass(frozen=True)

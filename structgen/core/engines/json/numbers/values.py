@@ -88,11 +88,15 @@ def value_texts(automaton: NumberAutomaton) -> Iterator[bytes]:
     heap = [(automaton.missing(automaton.start), 0, b"", automaton.start)]
     while heap:
         _, _, text, state = heappop(heap)
-        if automaton.accepting(state):
+        if automaton.accepting(state) and not (text.startswith(b"-") and _is_zero(text)):
             yield text
         for byte, after in _followed(automaton, state):
             length = len(text) + 1
             heappush(heap, (length + automaton.missing(after), -length, text + bytes([byte]), after))
+
+
+def _is_zero(text: bytes) -> bool:
+    return not text.lower().partition(b"e")[0].strip(b"-0.")
 
 
 def value_counts(automaton: NumberAutomaton, state: int, limit: int) -> int:

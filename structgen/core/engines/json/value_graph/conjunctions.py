@@ -239,6 +239,35 @@ class Conjunctions:
         return dfa if positive else complement(dfa, limit)
 
     # --- arrays ---
+    def arrays(self, literals: Conjunction) -> list[ArraySpec | CountedSpec]:
+        """What `array` says of the literals; where a graph decides, and two items must be equal, one spec for each two
+        places that they may have: places among the first items, and two after them."""
+        if not (self._context.decides and not_(UNIQ) in literals) or counters(literals):
+            spec = self.array(literals)
+            return [] if spec is None else [spec]
+        others = tuple([literal for literal in literals if literal is not not_(UNIQ)])
+        base = self.array(others)
+        if base is None or isinstance(base, CountedSpec):
+            return []
+        ranges = [(part.lo, part.hi, part.value) for part in others if isinstance(part, Idx)]
+        end = len(base.prefix) + 2 if base.most is None else min(base.most, len(base.prefix) + 2)
+        self._context.budget.spend(end * end * (1 + len(ranges)))
+        return [self._with_equal(base, ranges, i, j) for j in range(end) for i in range(j)]
+
+    def _with_equal(
+        self, base: ArraySpec, ranges: list[tuple[int, int | None, Formula]], first: int, second: int
+    ) -> ArraySpec:
+        """The arrays of which two items, at these places, are equal."""
+        both = [
+            value
+            for lo, hi, value in ranges
+            if any(lo <= index and (hi is None or index < hi) for index in (first, second))
+        ]
+        items = [base.item(index) for index in range(max(len(base.prefix), second + 1))]
+        items[first] = items[second] = self._node(and_(*both))
+        least = max(base.least, second + 1)
+        return ArraySpec(items, base.rest, least, base.most, equal=(first, second))
+
     def array(self, literals: Conjunction) -> ArraySpec | CountedSpec | None:
         """Item nodes by position, and the number of items; an automaton where items are counted by what they are."""
         if len(literals) == 1 and literals[0].__class__ is Idx:

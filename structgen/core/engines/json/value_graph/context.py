@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
 from structgen.core.engines.json.value_graph.budget import schema_too_complex
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.language import Formula
-from structgen.core.json_schema.lowering import Lowered
 from structgen.errors import PatternError, TooComplexError, UnsupportedPatternError, UnsupportedSchemaError
 from structgen.options import JsonOptions
 
 _LENIENCY = 'JsonOptions(unsupported="ignore") leaves it out and lists it on the report.'
 
 
-class SpecContext:
-    """Attributes: ``ignored``, what is left out on request: pointers with reasons."""
+class Formulas(Protocol):
+    """What a graph of formulas asks of the schema, or of the schemas, that they come from."""
 
-    def __init__(self, lowered: Lowered, options: JsonOptions) -> None:
+    @property
+    def refs(self) -> Mapping[Hashable, Formula]:
+        """Formula by key, for each ``Ref`` that occurs."""
+
+    @property
+    def budget(self) -> StepBudget:
+        """What is left of the steps."""
+
+    def origin(self, formula: Formula) -> tuple[str, str] | None:
+        """JSON Pointer and keyword that a formula came from."""
+
+
+class SpecContext:
+    """Attributes: ``ignored``, what is left out on request: pointers with reasons; ``decides``, see `ValueGraph`."""
+
+    def __init__(self, lowered: Formulas, options: JsonOptions, decides: bool = False) -> None:
+        self.decides = decides
         self.lowered, self.options = lowered, options
         self.budget = StepBudget(options.max_steps, lowered.budget.left)
         self.ignored: list[tuple[str, str]] = []

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_EXISTENTIALS = 6
 """Existentials of one object; the kernel's search for members that meet them is that deep."""
+MAX_DECIDED = 16
+"""The same where no table is made of the object."""
 
 
 def choices(

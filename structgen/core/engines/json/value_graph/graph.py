@@ -14,7 +14,7 @@ from typing import Any
 
 from structgen.core.engines.json.value_graph.blame import blame
 from structgen.core.engines.json.value_graph.conjunctions import Conjunctions
-from structgen.core.engines.json.value_graph.context import SpecContext
+from structgen.core.engines.json.value_graph.context import Formulas, SpecContext
 from structgen.core.engines.json.value_graph.key_classes import record_spec
 from structgen.core.engines.json.value_graph.liveness import (
     array_live,
@@ -27,7 +27,7 @@ from structgen.core.engines.json.value_graph.node import StringAlternative, Valu
 from structgen.core.engines.json.value_graph.normal_form import NormalForm
 from structgen.core.engines.json.value_graph.objects import is_live
 from structgen.core.engines.json.value_graph.scalars import EnumSpec
-from structgen.core.engines.json.value_graph.shared import SHARED
+from structgen.core.engines.json.value_graph.shared import ANSWERED, SHARED
 from structgen.core.engines.json.value_graph.witness import witness
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import (
@@ -65,17 +65,23 @@ class ValueGraph:
     """The nodes of one schema.
 
     Args:
-        explains: whether the error for a formula without values says what is to blame.
+        explains: whether the error for a formula without values says what is to blame; the formula then is of a
+            `Lowered`.
+        decides: whether the graph only answers whether there are values, and which: it may then hold what no table
+            can say, and drops alternatives that others of a conjunction exclude.
     """
 
     normal_form: NormalForm
 
-    def __init__(self, lowered: Lowered, options: JsonOptions, explains: bool = True) -> None:
-        self.context = context = SpecContext(lowered, options)
-        self.lowered, self.options, self.explains = lowered, options, explains
+    def __init__(
+        self, lowered: Formulas, options: JsonOptions, explains: bool = True, *, decides: bool = False
+    ) -> None:
+        self.context = context = SpecContext(lowered, options, decides)
+        self.lowered, self.options, self.explains, self.decides = lowered, options, explains, decides
         self.budget, self.ignored = context.budget, context.ignored
         self.nodes: dict[Formula, ValueNode] = {}
-        self._shared = SHARED.under(options).nodes
+        self._share = ANSWERED if decides else SHARED
+        self._shared = self._share.under(options).nodes
         self._pending: list[ValueNode] = []
         self._conjunctions: Conjunctions | None = None  # made with the normal form, when first needed
         self._active: set[ValueNode] = set()
@@ -118,7 +124,7 @@ class ValueGraph:
             prune(unsettled)
         if not (self._overlaps or self.ignored):  # what probes cost depends on what came before
             # what depends on its formula and the options alone, as does all that it leads to
-            SHARED.add(self.options, [node for node in new if node.expanded and not node.formula.flags & REFERS])
+            self._share.add(self.options, [node for node in new if node.expanded and not node.formula.flags & REFERS])
         if not root.live:
             raise UnsatisfiableSchemaError("no JSON value satisfies the schema")
         return root
@@ -129,6 +135,7 @@ class ValueGraph:
         if self.options.additional_members == "closed":
             hint += ' With additional_members="schema", members that are not declared are allowed.'
         message = "no JSON value satisfies the schema"
+        assert isinstance(self.lowered, Lowered)
         whole = self.lowered.root
         if formula is not whole and formula is not and_(Type(OBJECT), whole):
             return UnsatisfiableSchemaError(message, hint=hint)
@@ -215,14 +222,14 @@ class ValueGraph:
         if types & OBJECT:
             node.objects = _built(alternatives(formula, OBJECT), build.object)
         if types & ARRAY:
-            node.arrays = _built(alternatives(formula, ARRAY), build.array)
+            node.arrays = [spec for literals in alternatives(formula, ARRAY) for spec in build.arrays(literals)]
         node.steps = before - budget.left
 
     def conjunctions(self) -> Conjunctions:
         """What builds specs; made, and the normal form with it, when a value node needs it: many schemas have none."""
         if self._conjunctions is None:
             limit = self.options.max_alternatives
-            self.normal_form = NormalForm(self.lowered.refs, limit, self.budget, self._overlap)
+            self.normal_form = NormalForm(self.lowered.refs, limit, self.budget, self._overlap, propagates=self.decides)
             self._conjunctions = Conjunctions(self.context, self.normal_form, self.node)
         return self._conjunctions
 

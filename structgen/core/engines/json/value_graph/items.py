@@ -31,7 +31,8 @@ Count: TypeAlias = "Callable[[ValueNode, int], tuple[int, bool]]"
 class ArraySpec:
     """An array: nodes of the first items, of all later ones, and how many items there may be.
 
-    ``distinct``: no two items are equal (True), or two must be (False); None: either.
+    ``distinct``: no two items are equal (True), or two must be (False); None: either. ``equal``: two places whose items
+    are equal, of the same node; only where a graph decides.
     """
 
     prefix: list[ValueNode]
@@ -40,6 +41,7 @@ class ArraySpec:
     most: int | None
     distinct: bool | None = None
     uncertain: bool = False  # whether enough distinct items exist is not known; set when solved
+    equal: tuple[int, int] | None = None
 
     def item(self, index: int) -> ValueNode:
         """The node of an item."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from structgen.core.engines.json.value_graph.context import SpecContext
-from structgen.core.engines.json.value_graph.existentials import MAX_EXISTENTIALS, choices
+from structgen.core.engines.json.value_graph.existentials import MAX_DECIDED, MAX_EXISTENTIALS, choices
 from structgen.core.engines.json.value_graph.key_terms import encodable, named, string_atoms, truth
 from structgen.core.engines.json.value_graph.normal_form import NormalForm, dependency
 from structgen.core.engines.json.value_graph.objects import Choice, KeyClasses, ObjectSpec, Undeclared
@@ -108,10 +108,11 @@ class ObjectBuilder:
     def _require_some(self, spec: ObjectSpec, bits: list[int]) -> None:
         """Add the existentials; ``bits``: those that each class of undeclared keys may meet."""
         count = len(self._existentials)
-        if count > MAX_EXISTENTIALS:
+        limit = MAX_DECIDED if self._context.decides else MAX_EXISTENTIALS
+        if count > limit:
             raise SchemaTooComplexError(
-                f"an object has {count} conditions that some member must meet, more than {MAX_EXISTENTIALS}",
-                limit=MAX_EXISTENTIALS,
+                f"an object has {count} conditions that some member must meet, more than {limit}",
+                limit=limit,
             )
         if spec.most is not None and spec.dependents:
             what = "a condition that some member must meet, beside maxProperties and dependentRequired"

@@ -84,11 +84,13 @@ class NormalForm:
         max_alternatives: int,
         budget: StepBudget,
         overlap: Callable[[Formula, int], bool],
+        propagates: bool = False,
     ) -> None:
         self._refs = refs
         self._limit = max_alternatives
         self._budget = budget
         self._overlap = overlap
+        self._propagates = propagates
         self._restricted: dict[tuple[Formula, int], Formula] = {}
 
     def restrict(self, formula: Formula, kind: int) -> Formula:
@@ -145,6 +147,8 @@ class NormalForm:
 
     def _expand(self, formula: Formula, kind: int, done: frozenset[str] = frozenset()) -> list[Conjunction]:
         formula = factored(formula)
+        if self._propagates and isinstance(formula, And):
+            formula = propagated(formula)
         if formula is FALSE:
             return []
         if formula is TRUE:
@@ -285,6 +289,26 @@ class NormalForm:
             parts = [or_(*[not_(literal) for literal in compound(value)]) for value in atom.values]
             return self._conjunction(parts, kind)
         return [(formula,)]
+
+
+def propagated(formula: Formula) -> Formula:
+    """A conjunction whose disjunctions have lost the alternatives that its other parts exclude, or were met by one."""
+    while isinstance(formula, And) and any(part.__class__ is Or for part in formula.args):
+        certain = set(formula.args)
+        parts = [_unmet(part, certain) if isinstance(part, Or) else part for part in formula.args]
+        simpler = and_(*parts)
+        if simpler is formula:
+            break
+        formula = simpler
+    return formula
+
+
+def _unmet(choice: Or, certain: set[Formula]) -> Formula:
+    """What a disjunction still asks where the formulas that are ``certain`` hold."""
+    if any(part in certain for part in choice.args):
+        return TRUE
+    left = [part for part in choice.args if part.negation is None or part.negation not in certain]
+    return choice if len(left) == len(choice.args) else or_(*left)
 
 
 def is_choice(formula: Formula) -> bool:

@@ -74,3 +74,5 @@ class SharedNodes:
 
 
 SHARED = SharedNodes()
+ANSWERED = SharedNodes()
+"""Those of graphs that only answer questions, which may hold what no table can say."""

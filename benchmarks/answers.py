@@ -1,0 +1,298 @@
+"""Answers about schemas, measured on real ones.
+
+    python benchmarks/answers.py DATA/maskbench --part compare --count 1000
+
+compare: schemas with one keyword tightened, both directions: decided, wrong, milliseconds of processor time. "Wrong" is
+judged by how the pair was made, and by python-jsonschema for each document of a difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout
+
+import jsonschema
+from jsonschema.validators import validator_for
+
+import structgen
+from structgen.core.answers.deciding import UNDECIDED, answering
+from structgen.core.answers.drawing import Drawing
+from structgen.core.answers.examples import NearMisses
+from structgen.core.answers.picks import RandomPicks
+from structgen.core.json_schema.exact_validator import exact_validator
+
+MONOTONE = (
+    "properties",
+    "items",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "$defs",
+    "definitions",
+    "patternProperties",
+)
+"""Keywords through which less in a subschema is less of the whole."""
+
+
+CONDITIONS = ('"not"', '"oneOf"', '"if"', "unevaluated", '"contains"')
+"""Where one of these is, the root alone is tightened: less in a subschema may be more of the whole."""
+
+
+def schemas(data: Path, seed: int) -> Iterator[tuple[str, Any]]:
+    """Real schemas, in random order."""
+    paths = sorted(data.glob("*.json"))
+    random.Random(seed).shuffle(paths)
+    for path in paths:
+        schema = json.loads(path.read_text(encoding="utf-8"))["schema"]
+        if isinstance(schema, dict):
+            yield path.stem, schema
+
+
+def parts(schema: Any) -> Iterator[dict[str, Any]]:
+    """The subschemas through which a schema is monotone."""
+    if not isinstance(schema, dict) or "$ref" in schema:
+        return
+    yield schema
+    for name in MONOTONE:
+        value = schema.get(name)
+        children = value if isinstance(value, list) else [value]
+        if isinstance(value, dict) and name in ("properties", "$defs", "definitions", "patternProperties"):
+            children = list(value.values())
+        for child in children:
+            yield from parts(child)
+
+
+def tightened(schema: Any, rng: random.Random) -> Any | None:
+    """A copy with one keyword tightened; None: nothing was tried."""
+    text = json.dumps(schema)
+    if any(word in text for word in CONDITIONS):  # definitions may be referred to from there
+        changed = copy.deepcopy(schema)
+        part = changed
+        rng.choice([_require, _close, _limit, _fewer_types])(part, rng)
+        return changed if changed != schema and "unevaluated" not in text else None
+    changed = copy.deepcopy(schema)
+    part = rng.choice(list(parts(changed)) or [{}])
+    edit = rng.choice(EDITS)
+    before = copy.deepcopy(part)
+    edit(part, rng)
+    return changed if part != before else None
+
+
+def _require(part: dict[str, Any], rng: random.Random) -> None:
+    if isinstance(part.get("properties"), dict) and part["properties"]:
+        name = rng.choice(sorted(part["properties"]))
+        if isinstance(part.get("required", []), list) and name not in part.get("required", []):
+            part["required"] = [*part.get("required", []), name]
+
+
+def _close(part: dict[str, Any], rng: random.Random) -> None:
+    if "properties" in part and "additionalProperties" not in part:
+        part["additionalProperties"] = False
+
+
+def _lower_limit(part: dict[str, Any], rng: random.Random) -> None:
+    for name in ("maxLength", "maxItems", "maxProperties", "maximum"):
+        if isinstance(part.get(name), int) and part[name] > 1:
+            part[name] -= 1
+
+
+def _raise_limit(part: dict[str, Any], rng: random.Random) -> None:
+    for name in ("minLength", "minItems", "minProperties", "minimum"):
+        if isinstance(part.get(name), int):
+            part[name] += 1
+
+
+def _fewer_values(part: dict[str, Any], rng: random.Random) -> None:
+    if isinstance(part.get("enum"), list) and len(part["enum"]) > 1:
+        part["enum"] = part["enum"][:-1]
+
+
+def _limit(part: dict[str, Any], rng: random.Random) -> None:
+    new = {"string": ("maxLength", 7), "array": ("maxItems", 2), "object": ("maxProperties", 3)}
+    new |= {"integer": ("maximum", 100), "number": ("minimum", 0)}
+    name, value = new.get(str(part.get("type")), ("minLength", 1))
+    part.setdefault(name, value)
+
+
+def _fewer_types(part: dict[str, Any], rng: random.Random) -> None:
+    kind = part.get("type")
+    if isinstance(kind, list) and len(kind) > 1:
+        part["type"] = kind[:-1]
+    elif kind == "number":
+        part["type"] = "integer"
+    elif kind is None:
+        part["type"] = ["object", "string"]
+
+
+def _add_text(part: dict[str, Any], rng: random.Random) -> None:
+    if part.get("type") == "string":
+        part.setdefault(*rng.choice([("pattern", "^[a-z]"), ("format", "date"), ("enum", ["a", "b"])]))
+
+
+def _distinct(part: dict[str, Any], rng: random.Random) -> None:
+    if part.get("type") == "array":
+        part.setdefault("uniqueItems", True)
+
+
+def _fewer_alternatives(part: dict[str, Any], rng: random.Random) -> None:
+    if isinstance(part.get("anyOf"), list) and len(part["anyOf"]) > 1:
+        part["anyOf"] = part["anyOf"][:-1]
+
+
+EDITS = [
+    _require, _close, _lower_limit, _raise_limit, _fewer_values, _limit, _fewer_types, _add_text, _distinct,
+    _fewer_alternatives,
+]  # fmt: skip
+
+
+def is_valid(schema: Any, value: Any) -> bool:
+    """By python-jsonschema with exact division; formats are judged where it can."""
+    kind = exact_validator(validator_for(schema, default=jsonschema.Draft202012Validator))
+    return bool(kind(schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER).is_valid(value))
+
+
+def quantile(times: list[float], share: float) -> float:
+    """Of sorted times."""
+    return sorted(times)[min(len(times) - 1, int(share * len(times)))] if times else 0.0
+
+
+def compare(data: Path, count: int, seed: int) -> dict[str, Any]:
+    """See the module."""
+    rng = random.Random(seed)
+    tally: Counter[str] = Counter()
+    methods: Counter[str] = Counter()
+    times: list[float] = []
+    wrong: list[str] = []
+    named: Counter[str] = Counter()
+    for name, schema in schemas(data, seed):
+        if tally["pairs"] == count:
+            break
+        tight = next((t for t in (tightened(schema, rng) for _ in range(8)) if t is not None), None)
+        if tight is None:
+            continue
+        began = process_time()
+        try:
+            answer = structgen.compare(schema, tight)
+        except structgen.SchemaError:
+            tally["refused"] += 1
+            continue
+        times.append(1e3 * (process_time() - began) / 2)
+        tally["pairs"] += 1
+        methods.update(answer.methods)
+        tally["unknown"] += (answer.old_in_new is None) + (answer.new_in_old is None)
+        for reason in answer.unknown:
+            print("unknown", name, reason, file=sys.stderr)
+        if answer.new_in_old is False:
+            wrong.append(f"{name}: {answer.new_only}")
+        if answer.old_only is not None and answer.old_only.text is not None:
+            value = json.loads(answer.old_only.text)
+            if not is_valid(schema, value) or is_valid(tight, value):
+                wrong.append(f"{name}: {answer.old_only}")
+            named["named" if answer.old_only.keywords else "not named"] += 1
+        if times[-1] > 500:
+            print("slow", name, times[-1], answer.methods, file=sys.stderr)
+    return {
+        "pairs": tally["pairs"], "questions": 2 * tally["pairs"], "refused": tally["refused"],
+        "unknown": tally["unknown"], "wrong": wrong, "methods": dict(methods), "keywords": dict(named),
+        "p50": quantile(times, 0.5), "p90": quantile(times, 0.9), "p99": quantile(times, 0.99), "max": max(times),
+    }  # fmt: skip
+
+
+def examples(data: Path, count: int, seed: int) -> dict[str, Any]:
+    """Documents a second, 100 of each schema, compiling included; those that python-jsonschema refuses."""
+    tally: Counter[str] = Counter()
+    rates: list[float] = []
+    refused: list[str] = []
+    for name, schema in schemas(data, seed):
+        if tally["schemas"] == count:
+            break
+        tally["schemas"] += 1
+        try:
+            began = process_time()
+            drawn = list(structgen.examples(schema, 100, seed=seed))
+            rates.append(len(drawn) / max(process_time() - began, 1e-9))
+        except structgen.StructgenError as error:
+            tally[f"not served: {type(error).__name__}"] += 1
+            continue
+        tally["documents"] += len(drawn)
+        for one in drawn[:10]:
+            tally["judged"] += 1
+            if not is_valid(schema, json.loads(one.text)):
+                refused.append(f"{name}: {one.text:.200}")
+    rates.sort()
+    return {**tally, "a second, p10": quantile(rates, 0.1), "p50": quantile(rates, 0.5), "refused": refused}
+
+
+def near_misses(data: Path, count: int, seed: int) -> dict[str, Any]:
+    """Occurrences with documents that they alone refuse, those shown to have none, and those left open."""
+    tally: Counter[str] = Counter()
+    times: list[float] = []
+    wrong: list[str] = []
+    for name, schema in schemas(data, seed):
+        if tally["schemas"] == count:
+            break
+        tally["schemas"] += 1
+        try:
+            misses = NearMisses(schema, answering(None))
+        except structgen.StructgenError:
+            continue
+        for occurrence in misses.occurrences[:60]:
+            began = process_time()
+            try:
+                questions, _, node = misses.of(occurrence)
+                text = None if node is None else Drawing(node, questions.options, RandomPicks(seed), 200).document()
+            except (*UNDECIDED, structgen.StructgenError) as error:
+                tally[f"open: {type(error).__name__}"] += 1
+                continue
+            times.append(1e3 * (process_time() - began))
+            tally["none" if text is None else "some"] += 1
+            if text is not None and not occurrence.under and is_valid(schema, json.loads(text)):
+                wrong.append(f"{name} {occurrence.pointer}: {text:.200}")
+    return {**tally, "p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "taken by the judge": wrong}
+
+
+def lint(data: Path, count: int, seed: int) -> dict[str, Any]:
+    """Findings by rule, and milliseconds of a schema."""
+    tally: Counter[str] = Counter()
+    times: list[float] = []
+    for _, schema in schemas(data, seed):
+        if len(times) == count:
+            break
+        began = process_time()
+        try:
+            findings = structgen.lint(schema)
+        except structgen.SchemaError as error:
+            tally[f"refused: {type(error).__name__}"] += 1
+            continue
+        times.append(1e3 * (process_time() - began))
+        tally.update({one.rule for one in findings})
+    milliseconds = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "max": max(times)}
+    return {"schemas": len(times), "schemas by rule": dict(tally), **milliseconds}
+
+
+PARTS = {"compare": compare, "examples": examples, "near-misses": near_misses, "lint": lint}
+
+
+def main() -> None:
+    """Measure and print as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--part", choices=sorted(PARTS), default="compare")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    print(json.dumps(PARTS[asked.part](asked.data, asked.count, asked.seed), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""Two schemas compared: which documents only one of them allows, and the keywords that tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from structgen.core.answers.deciding import Decision, Questions, answering
+from structgen.core.answers.joint import Joint
+from structgen.core.answers.occurrences import (
+    Occurrence,
+    anything_in,
+    dialect_for,
+    occurrences,
+    responsible,
+    value_at,
+    without,
+)
+from structgen.core.answers.sources import schema_of
+from structgen.core.json_schema.dialects import subschemas
+from structgen.core.json_schema.formula.evaluate import evaluate
+from structgen.core.json_schema.formula.language import FALSE
+from structgen.core.json_schema.lowering import Lowered
+from structgen.core.json_schema.pointers import ROOT
+from structgen.errors import PatternError, SchemaError, TooComplexError, UndecidedError
+from structgen.options import JsonOptions, checked_options
+
+if TYPE_CHECKING:
+    from referencing import Registry
+
+Verdict = Literal["equal", "narrower", "wider", "incomparable", "unknown"]
+MAX_TOGETHER = 64
+"""Occurrences among which a set that tells schemas apart together is looked for."""
+MAX_EDITS = 600
+"""Occurrences that are tried one by one."""
+_DEPARTING = ("hostname", "idn-hostname", "host-name", "time", "date-time", "regex")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A keyword occurrence of one schema that the other has not, or has otherwise.
+
+    Attributes:
+        pointer, keyword: where it is, and its name; ``name``: the member, of ``required``.
+        value: what it says.
+        other: what the other schema says at the same pointer; None with ``is_new``: nothing.
+        is_new: whether the other schema has nothing there.
+    """
+
+    pointer: str
+    keyword: str
+    value: Any
+    other: Any = None
+    is_new: bool = True
+    name: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.name!r} required" if self.name else f"{_short(self.value)}"
+        there = "" if self.name else (" (new)" if self.is_new else f" (the other: {_short(self.other)})")
+        return f"{self.pointer or '/'}: {what}{there}"
+
+
+def _short(value: Any) -> str:
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one schema allows and the other refuses.
+
+    Attributes:
+        text: a shortest such document as JSON; None: there are some, all too long to be written.
+        value: what it says, numbers exact.
+    """
+
+    text: str | None
+    value: Any
+    _sides: _Sides = field(repr=False, compare=False)
+    _refuses_new: bool = field(repr=False, compare=False)
+
+    @cached_property
+    def keywords(self) -> list[Change]:
+        """The occurrences of the refusing schema without which it would allow the document: each of them by itself;
+        else a least set that does together. Worked out when asked for: a lowering for each occurrence."""
+        return [] if self.text is None else list(self._sides.changes(self.value, self._refuses_new))
+
+
+@dataclass(frozen=True)
+class SchemaComparison:
+    """What `compare` has found.
+
+    Attributes:
+        verdict: of the new schema: "equal", "narrower", "wider", "incomparable" or "unknown".
+        old_in_new, new_in_old: whether each document of one is one of the other; None: not decided.
+        old_only, new_only: what only one of them allows, where that was decided.
+        unknown: why directions were left open, in words.
+        remarks: what the answer does not speak of.
+        methods: what decided old in new, and new in old.
+    """
+
+    verdict: Verdict
+    old_in_new: bool | None
+    new_in_old: bool | None
+    old_only: Difference | None
+    new_only: Difference | None
+    unknown: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    methods: tuple[str, str] = ("", "")
+
+    @property
+    def is_backward(self) -> bool | None:
+        """Whether readers of the new schema can read all old data; None: not decided."""
+        return self.old_in_new
+
+    @property
+    def is_forward(self) -> bool | None:
+        """Whether readers of the old schema can read all new data; None: not decided."""
+        return self.new_in_old
+
+
+class _Sides:
+    """The two schemas, and what asks about them."""
+
+    def __init__(self, old: Any, new: Any, options: JsonOptions, registries: Sequence[Any]) -> None:
+        self.schemas, self.registries = (old, new), registries
+        self.options = answering(options)
+        lowered = [Lowered(s, self.options, r) for s, r in zip(self.schemas, registries, strict=True)]
+        self.joint = Joint(lowered, self.options)
+        self.questions = Questions(self.joint, self.options)
+
+    def decide(self) -> tuple[Decision, Decision]:
+        """Whether old is in new, and new in old."""
+        old, new = self.joint.roots
+        return self.questions.is_contained(old, new), self.questions.is_contained(new, old)
+
+    def changes(self, value: Any, refuses_new: bool) -> Iterator[Change]:
+        """See `Difference.keywords`."""
+        index = int(refuses_new)
+        schema, other, registry = self.schemas[index], self.schemas[1 - index], self.registries[index]
+        dialect = dialect_for(schema, self.options, registry)
+        anything = anything_in(dialect)
+
+        def helps(silent: Sequence[Occurrence]) -> bool:
+            try:
+                lowered = Lowered(without(schema, silent, anything), self.options, registry)
+                return evaluate(lowered.root, value, lowered.refs)
+            except (SchemaError, PatternError, TooComplexError, RecursionError):
+                return False
+
+        listed = occurrences(schema, dialect)
+        if len(listed) > MAX_EDITS:
+            return
+        leaves = [one for one in listed if not one.is_container]
+        alone, together = responsible(leaves, helps, MAX_TOGETHER)
+        if not alone and not together:
+            containers = [one for one in listed if one.is_container]
+            alone, together = responsible(sorted(containers, key=lambda one: -len(one.path)), helps, MAX_TOGETHER)
+            alone = alone[:1]
+        for one in alone or together:
+            has, there = value_at(other, one.path)
+            if one.kind == "name" and has and isinstance(there, list) and one.name in there:
+                has = True
+            said = value_at(schema, one.path)[1]
+            yield Change(one.pointer, one.keyword, said, there if has else None, not has, one.name)
+
+
+def compare(
+    old: Any,
+    new: Any,
+    *,
+    options: JsonOptions | None = None,
+    registry: Registry[Any] | None = None,
+    new_registry: Registry[Any] | None = None,
+) -> SchemaComparison:
+    """What the new schema allows and the old one does not, and the reverse: exactly, by values.
+
+    Args:
+        old, new: schemas, JSON texts, files, Python types or tool definitions; each is read in its own draft.
+        options: dialect, formats, additional members and budgets; how text is spelled does not matter here.
+        registry: other documents that the schemas refer to.
+        new_registry: those of the new schema, if others.
+
+    Raises:
+        SchemaError: a schema is malformed. ConstraintError: no schema.
+    """
+    options = checked_options(options)
+    sides = _Sides(schema_of(old), schema_of(new), options, (registry, new_registry or registry))
+    forth, back = sides.decide()
+    unknown = tuple(
+        f"{what}: {decision.reason}"
+        for what, decision in (("old within new", forth), ("new within old", back))
+        if decision.contained is None
+    )
+    return SchemaComparison(
+        _verdict(forth.contained, back.contained),
+        forth.contained,
+        back.contained,
+        _difference(forth, sides, True),
+        _difference(back, sides, False),
+        unknown,
+        tuple(_remarks(sides, forth, back)),
+        (forth.method, back.method),
+    )
+
+
+def is_subset(a: Any, b: Any, *, options: JsonOptions | None = None, registry: Registry[Any] | None = None) -> bool:
+    """Whether each document of schema ``a`` is one of schema ``b``.
+
+    Raises:
+        UndecidedError: a budget ended the search, or a keyword is not covered.
+        SchemaError: a schema is malformed. ConstraintError: no schema.
+    """
+    sides = _Sides(schema_of(a), schema_of(b), checked_options(options), (registry, registry))
+    decision = sides.questions.is_contained(*sides.joint.roots)
+    if decision.contained is None:
+        raise UndecidedError(f"it was not decided whether one schema is within the other: {decision.reason}")
+    return decision.contained
+
+
+def _verdict(forth: bool | None, back: bool | None) -> Verdict:
+    if forth is None or back is None:
+        return "unknown"
+    if forth:
+        return "equal" if back else "wider"
+    return "narrower" if back else "incomparable"
+
+
+def _difference(decision: Decision, sides: _Sides, refuses_new: bool) -> Difference | None:
+    if decision.contained is not False:
+        return None
+    return Difference(decision.text, decision.value, sides, refuses_new)
+
+
+def _remarks(sides: _Sides, forth: Decision, back: Decision) -> Iterator[str]:
+    """What the answer does not speak of, or what a reader may not expect."""
+    if (forth.contained and not back.contained) or (back.contained and not forth.contained):
+        narrow = sides.joint.roots[0 if forth.contained else 1]
+        if sides.questions.is_contained(narrow, FALSE).contained:
+            yield f"no document satisfies the {'old' if forth.contained else 'new'} schema"
+    if not sides.options.assert_formats:
+        return
+    old, new = (_formats(schema) for schema in sides.schemas)
+    for name in sorted((old ^ new) & set(_DEPARTING)):
+        yield f"the format {name!r} is in one schema only, and is read a little narrower than its standard"
+
+
+def _formats(schema: Any) -> set[str]:
+    todo, names = [schema], set()
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            if isinstance(part.get("format"), str):
+                names.add(part["format"])
+            todo += [child for child, _ in subschemas(part, ROOT)]
+    return names

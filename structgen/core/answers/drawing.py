@@ -1,0 +1,198 @@
+"""Documents drawn from a value graph. Every alternative of a solved graph has a value, and alternatives are plain
+conjunctions, so members are drawn one by one, without going back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from structgen.core.answers.picks import Picks
+from structgen.core.answers.scalars import number_text, string_text
+from structgen.core.engines.json.completion.cheapest_values import Values
+from structgen.core.engines.json.completion.cheapest_words import spelled
+from structgen.core.engines.json.completion.completion_tables import Member, ObjectForm, Open, bits_of
+from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
+from structgen.core.engines.json.value_graph.liveness import longest
+from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.objects import ObjectSpec
+from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec, StringSpec
+from structgen.core.json_schema.formula.values import canonical
+from structgen.core.json_text import loads_exact
+from structgen.options import JsonOptions
+
+REDRAWS = 20
+"""How often an item that must be distinct is drawn again."""
+MORE_ITEMS, MORE_CORNER = 4, 30
+"""Items beyond the fewest; where bounds are looked for, a limit of so many more is reached."""
+_CONSTANTS = (b"null", b"true", b"false")
+_OPTIONAL = 0.6
+_UNDECLARED = 0.15
+
+
+class Drawing:
+    """Draws documents of one node.
+
+    Args:
+        root: a live node.
+        options: those of its graph. Members stand in declared order.
+        picks: who chooses.
+        size: about how many bytes optional parts may take.
+    """
+
+    def __init__(self, root: ValueNode, options: JsonOptions, picks: Picks, size: int) -> None:
+        self._root, self.picks, self._size = root, picks, size
+        self.values = Values(options)
+
+    def document(self) -> str:
+        """One document, as JSON text.
+
+        Raises:
+            CompletionTooLongError: every one is too long to be written.
+        """
+        return self._value(self._root, self._size, "").decode()
+
+    def _value(self, node: ValueNode, room: int, member: str) -> bytes:
+        """A text of a live node; the cheapest if none of its alternatives has room."""
+        if self.values.cost(node) >= max(room, 1) and (node.objects or node.arrays):
+            return self.values.text(node)
+        options: list[object] = [word for bit, word in enumerate(_CONSTANTS) if node.flags >> bit & 1]
+        options += [*node.numbers, *node.strings]
+        options += [spec for spec in node.arrays if self._has_items(spec)]
+        options += [spec for spec in node.objects if self._plan(spec) is not None]
+        if not options:
+            return self.values.text(node)
+        chosen = options[self.picks.one(("node", id(node)), len(options))]
+        match chosen:
+            case bytes():
+                return chosen
+            case EnumSpec():
+                index = self.picks.one(("enum", id(chosen)), len(chosen.values))
+                return b'"' + spelled(chosen.values[index].encode()) + b'"'
+            case StringSpec():
+                return b'"' + string_text(chosen, self.picks, self.values, member) + b'"'
+            case ObjectSpec():
+                return self._object(chosen, room)
+            case ArraySpec():
+                return self._array(chosen, room, member)
+            case CountedSpec():
+                return self._counted(chosen, room, member)
+        return number_text(chosen, self.picks, self.values)  # type: ignore[arg-type]
+
+    # --- objects ---
+    def _plan(self, spec: ObjectSpec) -> tuple[Member, ...] | None:
+        plan = self.values.objects.plan(Open(self.values.object_form(spec)), False)
+        return None if plan is None else plan.members
+
+    def _object(self, spec: ObjectSpec, room: int) -> bytes:
+        """The members that must be there, then optional ones while there is room."""
+        form = self.values.object_form(spec)
+        members = {member.key: member.node for member in self._plan(spec) or ()}
+        most = NEVER if spec.most is None else spec.most
+        have = sum(1 << bit for bit, key in enumerate(form.keys) if key in members)
+        left = room - sum(len(key) + self.values.cost(node) for key, node in members.items())
+        for bit in self._shuffled(list(bits_of(form.allowed & ~have))):
+            more = (1 << bit | form.dependents.get(bit, 0)) & ~have
+            price = sum(len(form.keys[b]) + self.values.cost(form.nodes[b]) for b in bits_of(more))
+            if more & ~form.allowed or len(members) + more.bit_count() > most or price > left:
+                continue
+            if more and self.picks.chance(("key", id(spec), bit), _OPTIONAL):
+                members |= {form.keys[b]: form.nodes[b] for b in bits_of(more)}
+                have, left = have | more, left - price
+        if len(members) < most and self.picks.chance(("undeclared", id(spec)), _UNDECLARED):
+            members |= self._undeclared(form, members, left)
+        order = {key: index for index, key in enumerate(form.keys)}
+        share = max(left, 0) // max(len(members), 1)
+        texts = [
+            key + self._value(members[key], self.values.cost(members[key]) + share, _name(key))
+            for key in sorted(members, key=lambda key: order.get(key, len(order)))
+        ]
+        return b"{" + b",".join(texts) + b"}"
+
+    def _shuffled(self, bits: list[int]) -> list[int]:
+        start = self.picks.number(0, max(len(bits) - 1, 0))
+        return bits[start:] + bits[:start]
+
+    def _undeclared(self, form: ObjectForm, members: dict[bytes, ValueNode], left: int) -> dict[bytes, ValueNode]:
+        """A member that is not declared, if one fits; a declared name is never one, though it may be impossible."""
+        if form.others is None or form.spec.existentials:
+            return {}
+        label = 1 + self.picks.one(("class", id(form)), len(form.others.nodes))
+        node = form.others.nodes[label - 1]
+        for _, text, _ in _first(form.keys_of_class(label).by_cost(0)):
+            key = b'"' + spelled(text) + b'":'
+            if text and text not in form.names and key not in members:
+                return {key: node} if self.values.cost(node) + len(key) <= left else {}
+        return {}
+
+    # --- arrays ---
+    def _has_items(self, spec: ArraySpec | CountedSpec) -> bool:
+        return self.values.items(spec) is not None
+
+    def _array(self, spec: ArraySpec, room: int, member: str) -> bytes:
+        most = int(min(longest(spec), spec.least + (MORE_CORNER if self.picks.manner == "corners" else MORE_ITEMS)))
+        count = self.picks.number(min(spec.least, most), most)
+        if self.picks.manner == "corners":
+            count = (spec.least, most)[self.picks.one(("items", id(spec)), 2)]
+        nodes: list[ValueNode] = []
+        for index in range(count):
+            node = spec.item(index)
+            if index >= spec.least and (not node.live or self.values.cost(node) * (index + 1) > room):
+                break
+            nodes.append(node)
+        share = room // max(len(nodes), 1)
+        texts = [self._value(node, share, member) for node in nodes]
+        if spec.equal is not None:
+            texts[spec.equal[1]] = texts[spec.equal[0]]
+        elif spec.needs_pair:
+            texts[1] = texts[0]
+        elif spec.distinct:
+            texts = self._distinct(nodes, texts, share, member, spec.least)
+        return b"[" + b",".join(texts) + b"]"
+
+    def _distinct(self, nodes: list[ValueNode], texts: list[bytes], room: int, member: str, least: int) -> list[bytes]:
+        """The items, drawn again where one is there twice; where that does not help, shorter, or the cheapest."""
+        seen: dict[object, bytes] = {}
+        for node, drawn in zip(nodes, texts, strict=True):
+            text = drawn
+            for _ in range(REDRAWS):
+                value = canonical(loads_exact(text.decode()))
+                if value not in seen:
+                    seen[value] = text
+                    break
+                text = self._value(node, room, member)
+            else:
+                break
+        if len(seen) >= least:
+            return list(seen.values())
+        return self.values.distinct_texts(tuple(nodes[:least]), 0)
+
+    def _counted(self, spec: CountedSpec, room: int, member: str) -> bytes:
+        """A walk of its automaton, then the cheapest end."""
+        state, nodes = 0, list[ValueNode]()
+        for _ in range(self.picks.number(0, MORE_ITEMS)):
+            choices = [
+                choice for choice in spec.live_choices(state) if self.values.cost(choice[0]) * (len(nodes) + 1) <= room
+            ]
+            if not choices:
+                break
+            node, state = choices[self.picks.one(("counted", id(spec), state), len(choices))]
+            nodes.append(node)
+        nodes += self.values.items(spec, start=state) or ()
+        share = room // max(len(nodes), 1)
+        texts = [self._value(node, share, member) for node in nodes]
+        values = {canonical(loads_exact(text.decode())) for text in texts}
+        if spec.distinct and len(values) < len(texts):
+            texts = self.values.distinct_texts(self.values.items(spec) or (), 0)
+        return b"[" + b",".join(texts) + b"]"
+
+
+def _first(words: Iterator[tuple[int, bytes, int]]) -> Iterator[tuple[int, bytes, int]]:
+    for _ in range(REDRAWS):
+        try:
+            yield next(words)
+        except StopIteration:
+            return
+
+
+def _name(key: bytes) -> str:
+    return str(json.loads(key[:-1]))
