@@ -126,7 +126,8 @@ class Searcher:
         prepared = self._prepared
         if section_of(constraint) is not None:
             raise GenerationError("search keeps no budget of thinking; leave out max_think_tokens.")
-        root = Hypothesis.root(Rules(prepared._compiled(constraint), stop), budget)
+        searched = method.constrained(constraint)
+        root = Hypothesis.root(Rules(prepared._compiled(searched), stop), budget)
         if method.is_closed:
             root.check_closes()
         with prepared._waiting("searching for outputs"), turn_of(prepared.reader):

@@ -14,7 +14,8 @@ WORDS = ["--choice", "ab", "--choice", "b", "--choice", "abc"]
 
 @pytest.mark.parametrize("method", METHODS)
 def test_search_prints_outputs_with_their_log_probabilities(method: str) -> None:
-    code, stdout, stderr = run("search", "x", *WORDS, "-n", "2", "--method", method, "--seed", "1")
+    more = ["--option", 'phrases=["a"]'] if method == "phrases" else []
+    code, stdout, stderr = run("search", "x", *WORDS, "-n", "2", "--method", method, "--seed", "1", *more)
     lines = [line.split() for line in stdout.splitlines()]
     assert code == 0 and 1 <= len(lines) <= 2 and "model tokens" in stderr
     assert all(float(value) < 0 and text in ("ab", "b", "abc") for value, text in lines)

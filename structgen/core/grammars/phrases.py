@@ -130,11 +130,11 @@ class _Builder:
 
     def _settled(self, state: _State) -> _State:
         """The state, or the one for all texts that nothing can change any more."""
-        is_done = self._search.at_most is None and state.progress == self._goal
+        is_done = self._search.at_most is None and state.progress == self._wanted_state
         return _State(progress=state.progress) if is_done and self._search.mode != "none" else state
 
     @property
-    def _goal(self) -> int:
+    def _wanted_state(self) -> int:
         search = self._search
         return {
             "all": (1 << len(search.phrases)) - 1, "ordered": len(search.phrases), "any": 1, "none": 0,
@@ -156,10 +156,10 @@ class _Builder:
                 progress |= bool(ends & bit) << number
         elif search.mode == "any":
             progress = 1
-        elif progress < self._goal and ends & self._end_bits[progress]:
+        elif progress < self._wanted_state and ends & self._end_bits[progress]:
             progress += 1
         return progress, count
 
     def _may_stop(self, state: _State) -> bool:
         counted = self._counted(state.progress, state.occurrences, state.ended)
-        return counted is not None and counted[0] == self._goal
+        return counted is not None and counted[0] == self._wanted_state

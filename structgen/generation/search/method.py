@@ -49,6 +49,14 @@ class Method(ABC):
         """How much it may ask the model."""
         return None
 
+    def constrained(self, constraint: Any) -> Any:
+        """The constraint that is searched, in place of the one that is given.
+
+        Raises:
+            ConstraintError: the method cannot be used under it.
+        """
+        return constraint
+
     @abstractmethod
     def run(self, space: Space, n: int, rng: np.random.Generator) -> SearchOutcome:
         """At least ``n`` finished outputs, best first, or as many as there are."""

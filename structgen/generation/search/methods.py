@@ -9,6 +9,7 @@ from structgen.generation.search.diverse import Diverse
 from structgen.generation.search.exact import Exact
 from structgen.generation.search.gumbel import Gumbel
 from structgen.generation.search.method import Method
+from structgen.generation.search.phrases import Phrases
 
 METHODS: dict[str, type[Method]] = {
     "beam": Beam,
@@ -17,4 +18,5 @@ METHODS: dict[str, type[Method]] = {
     "gumbel": Gumbel,
     "arithmetic": Arithmetic,
     "diverse": Diverse,
+    "phrases": Phrases,
 }

@@ -53,6 +53,14 @@ class Distribution:
         kept = kept[log_probs[kept] > -math.inf]
         return Distribution(self.tokens[kept], log_probs[kept], self.log_mass, self.log_end)
 
+    def with_tokens(self, whole: Distribution, tokens: Sequence[int]) -> Distribution:
+        """With these of ``whole`` besides, after those that it has, which are likelier."""
+        more = np.isin(whole.tokens, tokens) & ~np.isin(whole.tokens, self.tokens)
+        order = np.flatnonzero(more)[np.argsort(-whole.log_probs[more], kind="stable")]
+        order = order[whole.log_probs[order] > -math.inf]
+        together = np.concatenate([self.tokens, whole.tokens[order]])
+        return replace(self, tokens=together, log_probs=np.concatenate([self.log_probs, whole.log_probs[order]]))
+
 
 class SearchNode:
     """A hypothesis in the tree.
@@ -102,6 +110,7 @@ class Space:
     Attributes:
         expansions: hypotheses of which the model was asked what follows.
         most_kept: of what may follow each, so many are kept.
+        wanted: tokens that are kept besides.
     """
 
     def __init__(
@@ -117,6 +126,7 @@ class Space:
         self.key_of: Callable[[Hypothesis], Hashable] = key_of or (lambda hypothesis: hypothesis.tokens)
         self.expansions = 0
         self.most_kept = MOST_KEPT
+        self.wanted: Callable[[SearchNode], Sequence[int]] = lambda _: ()
         self._ahead: dict[Prefix, Distribution] = {}
         self._started = time.perf_counter()
 
@@ -259,6 +269,8 @@ class Space:
         most = self.most_kept if self.scoring.regulariser is None else len(whole.tokens)
         node.expansion = whole.likeliest(most)
         node.is_cut = len(whole.tokens) > most
+        if node.is_cut and (wanted := self.wanted(node)):
+            node.expansion = node.expansion.with_tokens(whole, wanted)
         self.expansions += 1
 
     def _chain(self, hypothesis: Hypothesis) -> dict[Prefix, Hypothesis]:

@@ -31,14 +31,15 @@ def generator() -> Generator:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_valid_values_and_repeats_itself(generator: Generator, method: str) -> None:
-    run = generator.search("p", SCHEMA, method=method, n=3, max_new_tokens=60, seed=5)
+    more: dict[str, Any] = {"phrases": ["large"], "bonus": 5.0} if method == "phrases" else {}
+    run = generator.search("p", SCHEMA, method=method, n=3, max_new_tokens=60, seed=5, **more)
     assert run.method == method and 1 <= len(run.results) <= 3
     for result in run.results:
         assert set(result.value) == {"size", "n"} and 0 <= result.value["n"] <= 20
         assert result.finish_reason in ("stop", "length") and len(result.token_ids) <= 60
         assert result.log_prob_global <= result.text_logprob + 1e-9 and result.log_prob_global <= result.logprob + 1e-9
     assert run.stats.model_calls and run.stats.tokens_read and run.stats.expansions
-    again = generator.search("p", SCHEMA, method=method, n=3, max_new_tokens=60, seed=5)
+    again = generator.search("p", SCHEMA, method=method, n=3, max_new_tokens=60, seed=5, **more)
     assert again.texts == run.texts
 
 

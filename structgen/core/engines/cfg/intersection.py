@@ -72,7 +72,7 @@ def _divided(grammars: Sequence[ContextFreeGrammar]) -> tuple[Dfa, ContextFreeGr
             "undecidable; at most one part of an intersection may be such a grammar"
         )
     if not regular:
-        raise ConstraintError("an intersection needs another constraint beside the grammar")
+        raise ConstraintError("an intersection needs another constraint besides the grammar")
     return reduce(intersect, regular), others[0] if others else None
 
 
