@@ -42,6 +42,7 @@ STAGES: list[set[str]] = [
         "core.engines.logits",
     },
     {
+        "core.json_spans",
         "core.engines.matcher",
         "core.engines.state_matcher",
         "core.engines.laws",
@@ -69,11 +70,13 @@ STAGES: list[set[str]] = [
         "generation.scheduler",
         "generation.speculative",
         "generation.target",
+        "generation.fields",
     },
     {"generation.results"},
     {"generation.search"},
     {
         "generation.options",
+        "generation.calibration",
         "generation.batch",
         "generation.open_objects",
         "generation.prepared_model",

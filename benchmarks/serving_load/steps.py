@@ -34,10 +34,10 @@ class _Recorded(Output):
         self.asked: list[int] = []
         super().__init__(*given, **options)
 
-    def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
+    def take(self, token: int, log_prob: float, logits: Any, row: int, log_mass: float | None = None) -> None:
         """See ``Output``."""
         self.asked.append(len(self.token_ids))
-        super().take(token, log_prob, logits, row)
+        super().take(token, log_prob, logits, row, log_mass)
 
     def group(self, number: int) -> list[int]:
         """The tokens before the first choice, or from one choice to the next."""
@@ -53,7 +53,7 @@ class _Replayed(Output):
         self._ahead: list[int] = []
         super().__init__(*given, **options)
 
-    def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
+    def take(self, token: int, log_prob: float, logits: Any, row: int, log_mass: float | None = None) -> None:
         """See ``Output``."""
         self._group += 1
         self._ahead = self._other.group(self._group)

@@ -94,6 +94,7 @@ def generate(
     decoding: DecodingOptions = DEFAULT_DECODING,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     draft: Draft = None,
+    fields: Annotated[bool, typer.Option("--fields", help="Show how likely the value of each field was.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write an output that satisfies a constraint. Without one: free text.
@@ -102,13 +103,14 @@ def generate(
 
     structgen generate "A date" --regex "[0-9]{4}-[0-9]{2}-[0-9]{2}"
     """
+    from structgen.cli.fields import field_dicts, field_table
     from structgen.cli.open_objects import advise
 
     if (prompt is None) == (prompt_file is None):
         raise BadInput("Give either a prompt or --prompt-file.")
     text = read_text(prompt_file) if prompt_file is not None else str(prompt)
     constraint = source.checked()
-    options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None}
+    options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None, "fields": fields}
     events = load(models).stream(text, constraint, **options)
     result = None
     try:
@@ -124,9 +126,11 @@ def generate(
         raise
     assert result is not None
     if as_json:
-        print_json(result_dict(result))
+        print_json({**result_dict(result), **({"fields": field_dicts(result.fields)} if fields else {})})
     else:
         sys.stdout.write("\n")
+        if fields:
+            out.print(field_table(result.fields))
         err.print(f"[dim]{summary(result)}[/]", soft_wrap=True)
         advise(constraint, result.text, ran_out=result.stats.steered_tokens > 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -13,13 +14,19 @@ from structgen.core.engines.capture import Captures
 from structgen.errors import RefusedValueError
 from structgen.generation.batch import BatchRow
 from structgen.generation.decoding.prompts import Prompt
-from structgen.generation.options import GenerationOptions, GenerationSettings, checked_settings, streamed_settings
+from structgen.generation.options import (
+    GenerationOptions,
+    GenerationSettings,
+    check_written_once,
+    checked_settings,
+    streamed_settings,
+)
 from structgen.generation.prepared_model import PreparedModel
-from structgen.generation.results import GenerationResult, StreamEvent, captures_so_far, result_of
+from structgen.generation.results import GenerationResult, StreamEvent, captures_so_far
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.coroutines import CoroutineWriter
 from structgen.generation.scheduler.inline import ROWS
-from structgen.generation.scheduler.request import Event
+from structgen.generation.scheduler.request import Event, Request
 
 
 class AsyncWriter:
@@ -33,14 +40,15 @@ class AsyncWriter:
     ) -> GenerationResult[Any]:
         """See ``Generator.agenerate``."""
         settings, checked = checked_settings(**options), as_constraint(constraint)
+        check_written_once(settings)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         while True:
             with self._prepared._waiting("writing an output"):
                 async with aclosing(self._events(row, checked, settings)) as events:
                     async for event, _ in events:
-                        output = event.handle.output
+                        request = event.handle.request
             try:
-                return result_of(output, checked, row.attempt + 1)
+                return await self._result(request, checked, settings, row.attempt + 1)
             except RefusedValueError as error:
                 if row.attempt + 1 == settings.attempts:
                     raise
@@ -61,7 +69,7 @@ class AsyncWriter:
         async with aclosing(self._events(row, constraint, settings, streams=True)) as events:
             async for event, captures in events:
                 shown += event.text
-                result = result_of(event.handle.output, constraint) if event.is_last else None
+                result = await self._result(event.handle.request, constraint, settings) if event.is_last else None
                 yield StreamEvent(event.text, shown, result, constraint, result.captures if result else captures)
 
     def _events(
@@ -72,6 +80,14 @@ class AsyncWriter:
             lambda: self._prepared._request(row, constraint, settings, streams=streams),
             lambda event: captures_so_far(event.handle.output) if streams else {},
         )
+
+    async def _result(
+        self, request: Request, constraint: Constraint[T] | None, settings: GenerationSettings, attempts: int = 1
+    ) -> GenerationResult[T]:
+        """What a finished request gives; where the model reads fields for it, the loop goes on meanwhile."""
+        if settings.fields is None:
+            return self._prepared._result(request, constraint, settings, attempts)
+        return await asyncio.to_thread(self._prepared._result, request, constraint, settings, attempts)
 
     @property
     def coroutines(self) -> CoroutineWriter:

@@ -26,6 +26,7 @@ Outcome: TypeAlias = "GenerationResult[T] | StructgenError"
 BatchOutcomes: TypeAlias = "Generator[tuple[int, GenerationResult[T] | StructgenError], None, None]"
 """The index and the outcome of each row, as they are done."""
 Begin: TypeAlias = "Callable[[BatchRow, Constraint | None], Request]"
+Result: TypeAlias = "Callable[[Request, Constraint | None, int], GenerationResult[Any]]"
 Write: TypeAlias = "Callable[[Iterable[Request | None]], Generator[list[Event], None, None]]"
 
 
@@ -58,7 +59,7 @@ class BatchOptions(GenerationOptions, total=False):
 @dataclass(frozen=True)
 class BatchRow:
     """What is asked for in a row; nothing of it is checked. ``attempt`` counts from 0; ``refused`` is what came of the
-    one before."""
+    one before, ``refused_values`` what was refused in all before, plain JSON."""
 
     prompt: Prompt
     constraint: Any
@@ -66,10 +67,16 @@ class BatchRow:
     prediction: Any
     attempt: int = 0
     refused: Refusal | None = None
+    refused_values: tuple[Any, ...] = ()
 
     def again(self, error: RefusedValueError) -> BatchRow:
         """The row of another attempt, after one whose value was refused."""
-        return replace(self, attempt=self.attempt + 1, refused=Refusal(error.text or "", reason_of(error)))
+        return replace(
+            self,
+            attempt=self.attempt + 1,
+            refused=Refusal(error.text or "", reason_of(error)),
+            refused_values=(*self.refused_values, error.value),
+        )
 
 
 class BatchRows:
@@ -121,6 +128,7 @@ class BatchRows:
         wait: Wait,
         progress: Callable[[BatchProgress], object] | None = None,
         attempts: int = 1,
+        result: Result = lambda request, constraint, attempts: result_of(request.output, constraint, attempts),
     ) -> BatchOutcomes[Any]:
         """Index and outcome of each row, as they are done.
 
@@ -130,6 +138,7 @@ class BatchRows:
             wait: is told of each row.
             progress: is called when the first row is begun, and whenever one is done.
             attempts: how often a row is written, where the type's own validators refuse its value.
+            result: what a finished request gives.
         """
         check_progress(progress)
         started, done, failed, tokens = time.perf_counter(), 0, 0, 0
@@ -138,7 +147,7 @@ class BatchRows:
         rows: Iterator[tuple[int, BatchRow]] = enumerate(self._rows())
         if self.total is not None:  # all are there: none waits for what comes of another
             rows = iter(sorted(rows, key=lambda each: beginning(each[1].prompt)))
-        coming = _Coming(rows, begin, attempts)
+        coming = _Coming(rows, begin, attempts, result)
         with wait, closing(write(coming)) as steps:
             for events in steps:
                 for event in events:
@@ -193,9 +202,9 @@ class _Coming:
         settled: index and outcome of rows that are done.
     """
 
-    def __init__(self, rows: Iterator[tuple[int, BatchRow]], begin: Begin, attempts: int) -> None:
+    def __init__(self, rows: Iterator[tuple[int, BatchRow]], begin: Begin, attempts: int, result: Result) -> None:
         self.settled: deque[tuple[int, Outcome]] = deque()
-        self._rows, self._begin, self._attempts = rows, begin, attempts
+        self._rows, self._begin, self._attempts, self._result = rows, begin, attempts, result
         self._again: deque[tuple[int, BatchRow]] = deque()
         self._open: dict[Output, tuple[int, BatchRow, Constraint | None]] = {}
 
@@ -227,7 +236,7 @@ class _Coming:
             self.settled.append((index, _of_row(event.error, index)))
             return
         try:
-            outcome: Outcome = result_of(event.handle.output, constraint, row.attempt + 1)
+            outcome: Outcome = self._result(event.handle.request, constraint, row.attempt + 1)
         except Exception as error:
             if isinstance(error, RefusedValueError) and row.attempt + 1 < self._attempts:
                 self._again.append((index, row.again(error)))

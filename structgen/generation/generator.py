@@ -15,10 +15,16 @@ from structgen.errors import GenerationError, RefusedValueError, StructgenError
 from structgen.generation.async_generation import AsyncWriter
 from structgen.generation.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchRow, BatchRows
 from structgen.generation.decoding.option_probs import option_log_probs
-from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import Place, Prompt
+from structgen.generation.fields.reading import MAX_ROWS
 from structgen.generation.models.threads import turn_of
-from structgen.generation.options import GenerationOptions, checked_settings, streamed_settings
+from structgen.generation.options import (
+    GenerationOptions,
+    GenerationSettings,
+    check_written_once,
+    checked_settings,
+    streamed_settings,
+)
 from structgen.generation.prepared_model import PreparedModel
 from structgen.generation.results import (
     ChoiceResult,
@@ -27,10 +33,9 @@ from structgen.generation.results import (
     StreamEvent,
     captures_so_far,
     items_of,
-    result_of,
 )
 from structgen.generation.scheduler.inline import ROWS, steps
-from structgen.generation.scheduler.request import Event
+from structgen.generation.scheduler.request import Event, Request
 from structgen.generation.searcher import Searcher
 from structgen.generation.target_sampler import TargetOptions, TargetSampler
 from structgen.options import check_count
@@ -128,12 +133,25 @@ class Generator(PreparedModel):
             request = self._request(row, checked, settings)
             for _ in self._write(request):
                 pass
+            if settings.choose != "token":
+                request = self._rechosen(request, row, checked, settings)
             try:
-                return result_of(request.output, checked, row.attempt + 1)
+                return self._result(request, checked, settings, row.attempt + 1)
             except RefusedValueError as error:
                 if row.attempt + 1 == settings.attempts:
                     raise
                 row = row.again(error)
+
+    def _rechosen(
+        self, request: Request, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings
+    ) -> Request:
+        """A finished request, or one in its place whose values with few options are the likeliest where they stand."""
+        offset = -1
+        while (better := self._restarted(request, row, constraint, settings, offset)) is not None:
+            request, offset = better
+            for _ in self._write(request):
+                pass
+        return request
 
     @overload
     def stream(
@@ -167,7 +185,7 @@ class Generator(PreparedModel):
         settings, checked = streamed_settings(**options), as_constraint(constraint)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         request = self._request(row, checked, settings, streams=True)
-        return _stream(self._write(request), request.output, checked)
+        return _stream(self._write(request), checked, lambda: self._result(request, checked, settings))
 
     @overload
     async def agenerate(
@@ -402,17 +420,21 @@ class Generator(PreparedModel):
     ) -> BatchOutcomes[Any]:
         """``batch``, row by row as they are done: index, and result or error. Endless prompts are fine."""
         settings = checked_settings(**options)
+        check_written_once(settings)
         check_count("batch_size", batch_size)
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
             self._compiled(rows.common)  # what is wrong with it is wrong with the call
         overlapped = self.capabilities.asynchronous
+        if settings.fields is not None and self.reader.max_rows is not None:
+            batch_size = max(1, min(batch_size, self.reader.max_rows - MAX_ROWS))
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),
             lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
             self._waiting("writing a batch", rows.total, each=True),
             progress,
             settings.attempts,
+            lambda request, constraint, attempts: self._result(request, constraint, settings, attempts),
         )
 
     @overload
@@ -619,14 +641,16 @@ class Generator(PreparedModel):
         return ChoiceResult(max(probs, key=probs.__getitem__), probs, logprobs)
 
 
-def _stream(steps: Iterator[list[Event]], output: Output, constraint: Constraint[T] | None) -> Iterator[StreamEvent[T]]:
+def _stream(
+    steps: Iterator[list[Event]], constraint: Constraint[T] | None, end: Callable[[], GenerationResult[T]]
+) -> Iterator[StreamEvent[T]]:
     """The events of the only request."""
     shown = ""
     for step in steps:
         for event in step:
             shown += event.text
             if event.is_last:
-                result = result_of(output, constraint)
+                result = end()
                 yield StreamEvent(event.text, shown, result, constraint, result.captures)
             elif event.text:
-                yield StreamEvent(event.text, shown, None, constraint, captures_so_far(output))
+                yield StreamEvent(event.text, shown, None, constraint, captures_so_far(event.handle.output))

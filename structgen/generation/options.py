@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import OptionsError
 from structgen.generation.decoding.prompts import Place, Telling, telling
+from structgen.generation.fields.asking import Fields, asked_fields
 from structgen.generation.filters.table import FilterOptions
 from structgen.generation.sampling import SamplingParams
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
+Choose: TypeAlias = Literal["token", "value", "belief"]
 SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
@@ -38,10 +40,19 @@ class GenerationOptions(FilterOptions, total=False):
         prediction: a text that the output may be much like, such as a file that is to be edited: what agrees with it is
             read many tokens at once, which changes the speed only. For batches also one (or None) a prompt.
         attempts: how many outputs may be written for one that the type's own validators take (default 1: a value that
-            they refuse raises). Each is drawn with another seed, after the first at temperature 1 if it is 0.
+            they refuse raises). Each is drawn with another seed, after the first at temperature 1 if it is 0. JSON
+            that was refused is not written again, in any spelling.
         refusal_in_prompt: whether an attempt is told, after the prompt, what was written before it and why it was
             refused (default False: it is drawn again as if nothing had been). Where the prompt is then too long for the
             model, or its chat template takes no answers, it is not told.
+        log_mass: whether the result says what the mask left of the model's distribution, token by token
+            (``token_log_mass``), and where the model wanted something else (``surprises``); default False.
+        fields: whether the result says how likely the values of fields were (``result.fields``): True for all with 2 to
+            64 options, JSON Pointers (``["/label", "/tags/*"]``), or ``Fields``; read after the output is written.
+            Default False.
+        choose: at temperature 0, how a value with few options is chosen: "token" (default), token by token; "value":
+            the option of the highest masked probability, summed over its spellings; "belief": of the model's own. What
+            follows is written again where another one is chosen. Of ``generate`` only.
     """
 
     order: tuple[str, ...]
@@ -58,6 +69,9 @@ class GenerationOptions(FilterOptions, total=False):
     prediction: str | Iterable[str | None] | None
     attempts: int
     refusal_in_prompt: bool
+    log_mass: bool
+    fields: bool | Sequence[str] | Fields
+    choose: Choose
 
 
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
@@ -95,7 +109,7 @@ OTHER_NAMES = {
     ),
     **dict.fromkeys(
         ("logprobs", "top_logprobs", "prompt_logprobs"),
-        "a result has logprob; for the probabilities of some answers use choice",
+        "a result has logprob and token_log_probs, with log_mass=True token_log_mass; for some answers use choice",
     ),
     **dict.fromkeys(("max_retries", "retries", "reask"), "use attempts"),
     **dict.fromkeys(("min_tokens", "min_new_tokens", "min_length"), "let the constraint say it: minLength, minItems"),
@@ -130,6 +144,9 @@ class GenerationSettings:
     prediction: Any
     attempts: int
     refusal_in_prompt: bool
+    log_mass: bool = False
+    fields: Fields | None = None
+    choose: Choose = "token"
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -151,6 +168,9 @@ def checked_settings(
     prediction: Any = None,
     attempts: int = 1,
     refusal_in_prompt: bool = False,
+    log_mass: bool = False,
+    fields: Any = False,
+    choose: Choose = "token",
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -163,12 +183,9 @@ def checked_settings(
         refuse_name(unknown, OPTION_NAMES, OTHER_NAMES)
     check_count("max_new_tokens", max_new_tokens)
     check_count("attempts", attempts)
-    if not isinstance(refusal_in_prompt, bool):
-        raise OptionsError(
-            f"refusal_in_prompt must be True or False, not {refusal_in_prompt!r:.100}",
-            option="refusal_in_prompt",
-            value=refusal_in_prompt,
-        )
+    for name, value in (("refusal_in_prompt", refusal_in_prompt), ("log_mass", log_mass)):
+        if not isinstance(value, bool):
+            raise OptionsError(f"{name} must be True or False, not {value!r:.100}", option=name, value=value)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     if not all(isinstance(string, str) and string for string in strings):
         raise OptionsError(
@@ -176,7 +193,45 @@ def checked_settings(
         )
     told = telling(schema_in_prompt, schema_form)
     params = SamplingParams(**sampling)
-    return GenerationSettings(params, max_new_tokens, strings, told, draft, prediction, attempts, refusal_in_prompt)
+    return GenerationSettings(
+        params,
+        max_new_tokens,
+        strings,
+        told,
+        draft,
+        prediction,
+        attempts,
+        refusal_in_prompt,
+        log_mass,
+        asked_fields(fields),
+        _checked_choose(choose, params),
+    )
+
+
+def _checked_choose(choose: Choose, params: SamplingParams) -> Choose:
+    """Refuse ways to choose that there are not, and draws with which they would say something else."""
+    if choose not in ("token", "value", "belief"):
+        raise OptionsError(f"choose must be token, value or belief, not {choose!r:.60}", option="choose", value=choose)
+    if choose != "token" and (params.temperature or params.has_penalties or params.logit_bias):
+        raise OptionsError(
+            f"choose={choose!r} takes the likeliest value; leave temperature at 0, and penalties and logit_bias out",
+            option="choose",
+            value=choose,
+        )
+    return choose
+
+
+def check_written_once(settings: GenerationSettings) -> None:
+    """Refuse ways to choose for which an output is written again.
+
+    Raises:
+        OptionsError: ``choose`` is given.
+    """
+    if settings.choose != "token":
+        raise OptionsError(
+            f"choose={settings.choose!r} is an option of generate only, which may write an output again",
+            option="choose",
+        )
 
 
 def streamed_settings(**options: Any) -> GenerationSettings:
@@ -186,6 +241,7 @@ def streamed_settings(**options: Any) -> GenerationSettings:
         OptionsError: as there, and more than one attempt.
     """
     settings = checked_settings(**options)
+    check_written_once(settings)
     if settings.attempts != 1:
         raise OptionsError(
             f"a stream has one attempt, not attempts={settings.attempts}; use generate",

@@ -6,27 +6,36 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
-from structgen.errors import GenerationError, ModelError, OptionsError
+from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError, UnsatisfiableSchemaError
 from structgen.generation.batch import BatchRow
+from structgen.generation.decoding.exclusion import compiled_without
 from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import Prompt, Telling, longest_prompt, prompt_token_ids
 from structgen.generation.decoding.refusals import Refusal
 from structgen.generation.decoding.respelling import respelled
 from structgen.generation.decoding.sections import SectionBudget
+from structgen.generation.fields.asking import Fields
+from structgen.generation.fields.layout import Layout, layout_of
+from structgen.generation.fields.measuring import FieldMeasure
+from structgen.generation.fields.reading import PathReader, PrefixPaths, TreePaths
+from structgen.generation.fields.results import FieldResults
 from structgen.generation.models.capabilities import ModelCapabilities, capabilities_of, check_reads_trees
 from structgen.generation.models.defaults import defaults_of
 from structgen.generation.models.language_model import LanguageModel
 from structgen.generation.models.model_runner import NO_DRAFTS
 from structgen.generation.models.runner_factory import ragged_reader
+from structgen.generation.models.threads import turn_of
 from structgen.generation.open_objects import tell_open_objects
 from structgen.generation.options import OPTION_NAMES, OWN_DRAFT, GenerationSettings
+from structgen.generation.results import GenerationResult, result_of
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.inline import write
 from structgen.generation.scheduler.request import Event, Request
@@ -218,6 +227,8 @@ class PreparedModel:
         self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
+        if settings.fields is not None:
+            layout_of(constraint, settings.fields)  # what is wrong is known before anything is written
         with self._waiting("reading a prompt into tokens"):
             ids, prediction = self._attempt_ids(row, constraint, settings), row.prediction
         constraint = after_prompt(constraint, ids, self.vocabulary)
@@ -230,10 +241,11 @@ class PreparedModel:
                     + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.telling else ".")
                 )
         params = settings.drawn(row.seed, row.attempt)
-        matcher = None if constraint is None else self._compiled(constraint).matcher()
+        matcher = None if constraint is None else self._attempted(constraint, row).matcher()
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
+            keeps_mass=settings.log_mass,
         )  # fmt: skip
         if not (prediction is None or isinstance(prediction, str)):
             raise OptionsError(
@@ -248,6 +260,78 @@ class PreparedModel:
             prediction = None  # it changes the speed only, and here not even that
         speculator = self._speculator(draft, prediction is not None)
         return Request(self.in_written_tokens(ids, budget), output, speculator, streams=streams, prediction=prediction)
+
+    def _result(
+        self, request: Request, constraint: Constraint[T] | None, settings: GenerationSettings, attempts: int = 1
+    ) -> GenerationResult[T]:
+        """What a finished request gives, its fields included where they are asked for.
+
+        Raises:
+            RefusedValueError: the type's own validators refuse the value.
+        """
+        result = result_of(request.output, constraint, attempts)
+        if settings.fields is None:
+            return result
+        layout = layout_of(constraint, settings.fields)
+        return replace(result, _fields=self.read_fields(request, layout, settings.fields))
+
+    def read_fields(self, request: Request, layout: Layout, asked: Fields) -> FieldResults:
+        """How likely the fields of a finished output were; the model reads a few tokens for each."""
+        measure = self._measure(request.output, layout, asked)
+        with turn_of(self.reader):
+            return measure.run(self._path_reader(request))
+
+    def _measure(self, output: Output, layout: Layout, asked: Fields, after: int = -1) -> FieldMeasure:
+        """What reads the fields of a finished output."""
+        assert output.matcher is not None, "outputs without a constraint have no fields"
+
+        def spell(data: bytes) -> Sequence[int]:
+            return self._spell(data.decode(errors="ignore"))
+
+        return FieldMeasure(output.matcher.grammar, layout, output.token_ids, asked, spell, after)
+
+    def _restarted(
+        self, request: Request, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, after: int
+    ) -> tuple[Request, int] | None:
+        """A request that goes on with a better value for the first field after a byte offset that could have one, and
+        where that field begins; None: there is none."""
+        asked = replace(settings.fields or Fields(), pointers=None)
+        layout, output = layout_of(constraint, asked), request.output
+        measure = self._measure(output, layout, asked, after)
+        with turn_of(self.reader):
+            measure.run(self._path_reader(request))
+        restart = measure.restart("belief" if settings.choose == "belief" else "value")
+        if restart is None:
+            return None
+        again = self._request(row, constraint, settings)
+        tokens = [*output.token_ids[: restart.length], *restart.path]
+        again.output.take_up(tokens, [*output.token_log_probs[: restart.length], *restart.log_probs])
+        return again, restart.offset
+
+    def _path_reader(self, request: Request) -> PathReader:
+        """What reads token paths after parts of a finished output."""
+        tokens = request.output.token_ids
+        if self.reader.reads_apart and self.reader.shares_prefixes and self.reads_drafts:
+            return TreePaths(self.reader, request.prompt, tokens, request.salt)
+        from structgen.generation.target.reader import make_reader
+
+        return PrefixPaths(make_reader(self.model, request.prompt, len(tokens)), tokens)
+
+    def _attempted(self, constraint: Constraint, row: BatchRow) -> Grammar:
+        """What an attempt is masked by: the constraint without what was refused before, where that can be taken out."""
+        narrowed = None
+        if row.refused_values:
+            try:
+                narrowed = compiled_without(unbudgeted(constraint), row.refused_values, self.vocabulary)
+            except UnsatisfiableSchemaError as error:
+                assert row.refused is not None
+                raise RefusedValueError(
+                    f"The type's own validators refuse every value that there is; the last: {row.refused.answer:.200}, "
+                    f"since {row.refused.reason:.200}",
+                    text=row.refused.answer,
+                    value=row.refused_values[-1],
+                ) from error
+        return self._compiled(constraint) if narrowed is None else narrowed
 
     def _compiled(self, constraint: Constraint) -> Grammar:
         """What its outputs are masked by."""

@@ -12,9 +12,11 @@ from typing_extensions import TypeVar
 from structgen.core.constraints.base import Constraint, T, T_co, partial_of, value_of
 from structgen.core.engines.capture import Captures, LazyCaptures
 from structgen.core.engines.captures.capturing import captures_of, names_captures
-from structgen.errors import ConstraintError
+from structgen.errors import ConstraintError, OptionsError
+from structgen.generation.decoding.drawing import Surprise
 from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.decoding.stats import GenerationStats
+from structgen.generation.fields.results import FieldResults
 
 Option = TypeVar("Option", bound=str, default=str)
 
@@ -32,6 +34,12 @@ class GenerationResult(Generic[T_co]):
         stats: counts and times, of the last attempt.
         captures: the named parts of the text, if the constraint names any; looked for when asked for.
         attempts: how many outputs were written until the type's own validators took one.
+        token_log_probs: of each token, as ``logprob`` has it; 0 where it was forced.
+        token_log_mass: the mass (log, nats) that the mask left of the model's distribution where each token was chosen;
+            with ``token_log_probs`` added, the model's own log-probability. None for tokens that were forced. Empty
+            unless ``log_mass=True`` was asked for.
+        log_mass: their sum, end of sequence included: ``logprob`` plus this is what the model, unmasked, gave to the
+            choices that were made. None unless it was asked for.
     """
 
     value: T_co
@@ -42,6 +50,38 @@ class GenerationResult(Generic[T_co]):
     stats: GenerationStats
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
     attempts: int = field(default=1, compare=False)
+    token_log_probs: tuple[float, ...] = field(default=(), repr=False, compare=False)
+    token_log_mass: tuple[float | None, ...] = field(default=(), repr=False, compare=False)
+    log_mass: float | None = field(default=None, compare=False)
+    _surprises: tuple[Surprise, ...] = field(default=(), repr=False, compare=False)
+    _fields: FieldResults | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def fields(self) -> FieldResults:
+        """How likely the values of its fields were.
+
+        Raises:
+            OptionsError: ``fields=True`` was not asked for.
+        """
+        if self._fields is None:
+            raise OptionsError("result.fields needs fields=True, an option of generate and batch", option="fields")
+        return self._fields
+
+    def surprises(self, below: float = 0.5) -> tuple[Surprise, ...]:
+        """Where the mask left less than ``below`` of the model's mass, and what the model wanted instead.
+
+        Raises:
+            OptionsError: ``log_mass=True`` was not asked for, or ``below`` is not in (0, 0.5].
+        """
+        if self.log_mass is None:
+            raise OptionsError(
+                "surprises needs log_mass=True, an option of generate, stream and batch", option="log_mass"
+            )
+        if not (isinstance(below, (int, float)) and 0 < below <= 0.5):
+            raise OptionsError(
+                f"below must be above 0 and at most 0.5, not {below!r:.100}", option="below", value=below
+            )
+        return tuple(each for each in self._surprises if each.kept < below)
 
 
 @dataclass(frozen=True)
@@ -87,6 +127,10 @@ def result_of(output: Output, constraint: Constraint[T] | None, attempts: int = 
         stats=output.stats,
         captures=captures_so_far(output),
         attempts=attempts,
+        token_log_probs=tuple(output.token_log_probs),
+        token_log_mass=tuple(output.token_log_mass) if output.keeps_mass else (),
+        log_mass=output.log_mass if output.keeps_mass else None,
+        _surprises=tuple(output.surprises.values()),
     )
 
 

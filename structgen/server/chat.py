@@ -24,6 +24,7 @@ from structgen.server.inference_request import (
     InferenceRequest,
     TokenStream,
     call_id,
+    check_fields,
     choice_fields,
     choices_of,
     end_of,
@@ -31,6 +32,7 @@ from structgen.server.inference_request import (
     thinking_tokens,
     trace_fields,
     usage_of,
+    with_fields,
 )
 from structgen.server.openai_types import (
     AssistantCustomCall,
@@ -135,7 +137,7 @@ def reply_work(
     if max_think_tokens is None:
         max_think_tokens = settings.max_think_tokens
     form = OutputForm(calls, thinking, answer_or_calls=calls is not None and constraint is not None, custom=custom)
-    return InferenceRequest(
+    work = InferenceRequest(
         request,
         sequence_of(
             request,
@@ -152,6 +154,8 @@ def reply_work(
         logprobs=logprobs,
         form=form,
     )
+    check_fields(work, calls=calls is not None)
+    return work
 
 
 def _instruction(constraint: Constraint, form: FormOption, settings: ServingSettings) -> str | None:
@@ -334,14 +338,13 @@ class ChatWriter:
             parts = self._read_whole(index, event)
             self._tokens[index].add(event.tokens)
             message = self._message(index, parts)
-            choices.append(
-                {
-                    "index": index,
-                    "message": message,
-                    "logprobs": self._logprobs(index, event.text),
-                    "finish_reason": self._finish(event, parts),
-                }
-            )
+            choice = {
+                "index": index,
+                "message": message,
+                "logprobs": self._logprobs(index, event.text),
+                "finish_reason": self._finish(event, parts),
+            }
+            choices.append(with_fields(choice, self._work, end_of(event)))
         return {**self._head, "object": "chat.completion", "choices": choices, "usage": self._usage()}
 
     def opening(self) -> Iterator[dict[str, Any]]:
@@ -362,7 +365,8 @@ class ChatWriter:
             yield self._chunk(index, self._delta(index, delta.index, delta.part, delta.delta, delta.is_new), logprobs)
         if event.end is not None:
             self._note_end(index, event)
-            yield self._chunk(index, {}, self._logprobs(index, event.text), self._finish(event, reader.parts))
+            last = self._chunk(index, {}, self._logprobs(index, event.text), self._finish(event, reader.parts))
+            yield {**last, "choices": [with_fields(last["choices"][0], self._work, event.end)]}
 
     def closing(self) -> Iterator[dict[str, Any]]:
         """What follows all outputs."""

@@ -13,11 +13,13 @@ from structgen.server.formats import grammar_constraint, structured_constraint
 from structgen.server.inference_request import (
     InferenceRequest,
     TokenStream,
+    check_fields,
     choices_of,
     end_of,
     sequence_of,
     token_text,
     usage_of,
+    with_fields,
 )
 from structgen.server.openai_types import CompletionRequest
 from structgen.server.prompts import token_ids
@@ -53,7 +55,7 @@ def completion_work(
         max_new_tokens=request.max_tokens or DEFAULT_TOKENS,
         top_logprobs=request.logprobs or 0,
     )
-    return InferenceRequest(
+    work = InferenceRequest(
         request,
         sequence,
         prompts=[
@@ -66,6 +68,8 @@ def completion_work(
         ),
         logprobs=request.logprobs,
     )
+    check_fields(work)
+    return work
 
 
 def _prompts(prompt: Any) -> list[tuple[Place, str | list[int]]]:
@@ -134,7 +138,8 @@ class CompletionWriter:
         if event.end is not None:
             self._ends[index] = event.end
             finish = self._work.finish_reason(end_of(event).finish_reason)
-        return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
+        choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
+        return choice if event.end is None else with_fields(choice, self._work, event.end)
 
     def _logprobs(self, index: int, text: str) -> dict[str, Any] | None:
         top = self._work.logprobs

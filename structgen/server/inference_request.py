@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from structgen.core.constraints.tools import ToolCalls
@@ -12,18 +12,22 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import OptionsError
 from structgen.generation.decoding.output import FinishReason
+from structgen.generation.fields.asking import Fields
+from structgen.generation.fields.layout import layout_of
+from structgen.generation.fields.results import FieldBelief
 from structgen.generation.filters.table import FILTERS
 from structgen.generation.prepared_model import section_of
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.request import SequenceTerms
 from structgen.server.errors import RequestError, as_request_error
 from structgen.server.formats import PlacedConstraint
-from structgen.server.openai_types import CommonFields, SamplingFields
+from structgen.server.openai_types import CommonFields, SamplingFields, StructgenExtension
 from structgen.server.outputs import OutputForm
 from structgen.server.sequences import SequenceEnd, SequenceEvent, SequenceRequest, TokenChoice
 from structgen.server.settings import ServingSettings
 
 SEEDS = 1 << 64
+MAX_FIELDS = 32  # whose probabilities are read for an output
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class InferenceRequest:
         one, params = self.sequence, self.sequence.params
         section = section_of(None if self.constraint is None else self.constraint.constraint)
         one = replace(one, grammar=grammar, key=key, salt=f"{key} {one.salt}", section=section)
+        if one.fields is not None and self.constraint is not None:
+            one = replace(one, layout=layout_of(self.constraint.constraint, one.fields))
         seeds = [None if params.seed is None else (params.seed + number) % SEEDS for number in range(self.choices)]
         return [
             replace(
@@ -103,6 +109,8 @@ def sequence_of(
         "params": sampling_of(request, vocabulary, settings),
         "stop": stops_of(request) if isinstance(request, SamplingFields) else (),
         "salt": request.cache_salt or "",
+        "log_mass": request.structgen.log_mass,
+        "fields": fields_of(request.structgen),
         "streams": bool(request.stream),
         "seconds": settings.total_seconds,
         "queue_seconds": settings.queue_seconds,
@@ -191,14 +199,74 @@ def token_fields(vocabulary: Vocabulary, token_id: int, logprob: float) -> dict[
 def choice_fields(vocabulary: Vocabulary, choice: TokenChoice, top: int) -> dict[str, Any]:
     """A token of an output, with the likeliest there."""
     others = [token_fields(vocabulary, token, logprob) for token, logprob in choice.top[:top]]
-    return {**token_fields(vocabulary, choice.token_id, choice.logprob), "top_logprobs": others}
+    fields = token_fields(vocabulary, choice.token_id, choice.logprob)
+    return {**fields, "top_logprobs": others, **_mass_fields(choice)}
 
 
 def trace_fields(vocabulary: Vocabulary, choice: TokenChoice) -> dict[str, Any]:
     """How a token came about: the only one allowed, drafted and agreed to, or chosen; among how many."""
     kind = "forced" if choice.allowed == 1 else "drafted" if choice.drafted else "chosen"
     fields = token_fields(vocabulary, choice.token_id, choice.logprob)
-    return {**fields, "kind": kind, "allowed": choice.allowed}
+    return {**fields, "kind": kind, "allowed": choice.allowed, **_mass_fields(choice)}
+
+
+def _mass_fields(choice: TokenChoice) -> dict[str, Any]:
+    """What the mask left where a token was chosen, where that was asked for."""
+    return {} if choice.log_mass is None else {"log_mass": choice.log_mass}
+
+
+def fields_of(asked: StructgenExtension) -> Fields | None:
+    """The fields whose probabilities are asked for.
+
+    Raises:
+        RequestError: one is no JSON Pointer.
+    """
+    if not asked.fields:
+        return None
+    try:
+        pointers = None if asked.fields is True else tuple(asked.fields)
+        return Fields(pointers, fields=MAX_FIELDS)
+    except OptionsError as error:
+        raise RequestError.at(("structgen", "fields"), str(error)) from error
+
+
+def check_fields(work: InferenceRequest, *, calls: bool = False) -> None:
+    """Refuse fields of outputs that have none.
+
+    Raises:
+        RequestError: there is no constraint, tools may be called, or a pointer is asked for that no output has.
+    """
+    fields = work.sequence.fields
+    if fields is None:
+        return
+    try:
+        if calls:
+            raise OptionsError("fields are of answers; leave the tools out, or fields", option="fields")
+        layout_of(None if work.constraint is None else work.constraint.constraint, fields)
+    except OptionsError as error:
+        raise RequestError.at(("structgen", "fields"), str(error)) from error
+
+
+def with_fields(choice: dict[str, Any], work: InferenceRequest, end: SequenceEnd) -> dict[str, Any]:
+    """A choice that is whole, with how likely the values of its fields were, where that was asked for: of each value,
+    type or text its numbers, the likeliest options first; null where there was no room to read them."""
+    if work.sequence.fields is None:
+        return choice
+    most, fields = work.asked.structgen.field_options, end.fields
+    shown = None if fields is None else {name: _field_fields(each, most) for name, each in fields.items()}
+    tokens = 0 if fields is None else fields.tokens
+    return {**choice, "structgen": {"fields": shown, "field_tokens": tokens}}
+
+
+def _field_fields(one: FieldBelief, most: int) -> dict[str, Any]:
+    shown: dict[str, Any] = {"prob": one.prob}
+    for name, belief in (("value", one.value), ("type", one.type)):
+        if belief is not None:
+            options = [{"value": each.value, "prob": each.prob, "local": each.local} for each in belief.options[:most]]
+            shown[name] = {"prob": belief.prob, "kept": belief.kept, "slack": belief.slack, "options": options}
+    if one.text is not None:
+        shown["text"] = asdict(one.text)
+    return shown
 
 
 class TokenStream:

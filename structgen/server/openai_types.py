@@ -93,6 +93,9 @@ class StructgenExtension(RequestPart):
         max_think_tokens: the most tokens that thinking may have; None: the server's setting.
         on_impossible: "skip": a reply goes on without tools that have no possible arguments, and says so.
         trace: whether the chunks of a streamed chat say of each token how it came about.
+        fields: whether to report how likely the values of fields were: true for all with few options, or JSON Pointers.
+        field_options: how many of the likeliest options of each.
+        log_mass: whether log-probabilities, and the trace, say of each chosen token what the mask left (log, nats).
     """
 
     on_budget: Literal["length", "close"] = "length"
@@ -101,6 +104,9 @@ class StructgenExtension(RequestPart):
     max_think_tokens: Annotated[int, Field(ge=0)] | None = None
     on_impossible: Literal["refuse", "skip"] = "refuse"
     trace: bool = False
+    log_mass: bool = False
+    fields: bool | Items[str] = False
+    field_options: Annotated[int, Field(ge=1, le=64)] = 5
 
 
 def _filter_field(one: Filter) -> Any:

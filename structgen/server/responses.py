@@ -50,6 +50,10 @@ def response_work(
     Raises:
         RequestError: what it asks for cannot be done, with the field that asks for it.
     """
+    if request.structgen.fields:
+        raise RequestError.at(
+            ("structgen", "fields"), "Responses say nothing of fields; ask chat or completions", "unsupported_parameter"
+        )
     wants_logprobs = LOGPROBS in (request.include or ()) or request.top_logprobs is not None
     tools, custom = as_functions([_nested(tool) for tool in request.tools or []])
     choice: Any = request.tool_choice

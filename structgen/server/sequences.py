@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,16 +15,21 @@ from structgen.core.engines.capture import Captures, LazyCaptures
 from structgen.core.engines.captures.capturing import captures_of
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import IncompleteOutputError
+from structgen.errors import IncompleteOutputError, StructgenError
 from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.decoding.recorded import RecordedOutput, TopTokens
 from structgen.generation.decoding.sections import SectionBudget
 from structgen.generation.decoding.stats import GenerationStats
+from structgen.generation.fields.asking import Fields
+from structgen.generation.fields.layout import Layout
+from structgen.generation.fields.results import FieldResults
 from structgen.generation.generator import Generator
 from structgen.generation.models.defaults import ModelDefaults
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Event, Handle, Request, SequenceTerms
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,7 @@ class TokenChoice:
         top: the likeliest tokens there.
         allowed: how many tokens were allowed there; 0: it was not asked for.
         drafted: whether it was drafted, and the model, which read it in advance, agreed.
+        log_mass: see ``Output.token_log_mass``; None where it was not asked for, too.
     """
 
     token_id: int
@@ -43,6 +50,7 @@ class TokenChoice:
     top: TopTokens = ()
     allowed: int = 0
     drafted: bool = False
+    log_mass: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,10 @@ class SequenceRequest(SequenceTerms):
         max_new_tokens, stop, section: see ``Output``.
         top_logprobs: how many of the likeliest tokens to report with each.
         traced: whether to report of each token how many were allowed, and whether it was drafted.
+        log_mass: whether to report of each token what the mask left of the model's distribution.
         written: what another process had written of it; events go on after that.
+        fields: whose probabilities are read when it is written; None: none are.
+        layout: where they are in the output.
     """
 
     prompt_ids: Sequence[int]
@@ -85,8 +96,11 @@ class SequenceRequest(SequenceTerms):
     stop: tuple[str, ...] = ()
     top_logprobs: int = 0
     traced: bool = False
+    log_mass: bool = False
     written: WrittenSoFar | None = None
     section: SectionBudget | None = None
+    fields: Fields | None = None
+    layout: Layout = field(default_factory=Layout)
 
 
 @dataclass(frozen=True)
@@ -108,6 +122,7 @@ class SequenceEnd:
         cached_tokens, preemptions, late_masks: see ``Handle``.
         times: when.
         is_hurried: whether it was closed early, because it took too long or the server stops.
+        fields: how likely the values were; None where that was not asked for, or there was no room to read it.
     """
 
     finish_reason: FinishReason
@@ -120,6 +135,7 @@ class SequenceEnd:
     is_hurried: bool = False
     late_masks: int = 0
     captures: Captures = field(default_factory=dict, repr=False, compare=False)
+    fields: FieldResults | None = None
 
 
 @dataclass(frozen=True)
@@ -256,6 +272,7 @@ class SequenceWriter:
         self._generator = generator
         self._scheduler = generator.scheduler(limits)
         self._too_long = _TooLong()
+        self._fields: dict[Handle, tuple[Fields, Layout]] = {}
         self._handles: dict[Handle, float] = {}  # and when they had their first token; 0: they had none
 
     def prepare(self) -> None:
@@ -301,6 +318,7 @@ class SequenceWriter:
             "stop": request.stop,
             "prompt_ids": request.prompt_ids,
             "section": request.section,
+            "keeps_mass": request.log_mass,
         }
         try:
             output = (
@@ -333,16 +351,20 @@ class SequenceWriter:
         )
         handle = self._scheduler.submit(scheduled)
         self._handles[handle] = 0.0
+        if request.fields is not None and request.grammar is not None:
+            self._fields[handle] = request.fields, request.layout
         return handle
 
     def cancel(self, handle: Handle) -> None:
         """Forget an output; nothing more comes of it."""
         self._handles.pop(handle, None)
+        self._fields.pop(handle, None)
         self._scheduler.cancel(handle)
 
     def close(self) -> None:
         """Forget all outputs, and end what works on them."""
         self._handles.clear()
+        self._fields.clear()
         self._scheduler.close()
 
     def hurry(self) -> None:
@@ -359,18 +381,30 @@ class SequenceWriter:
                 first = self._handles[event.handle] = self._handles[event.handle] or now
                 if event.is_last:
                     del self._handles[event.handle]
-                events.append((event.handle, _sequence_event(event, first, now)))
+                events.append((event.handle, _sequence_event(event, first, now, self._read_fields(event))))
         return events
 
+    def _read_fields(self, event: Event) -> FieldResults | None:
+        """How likely the fields of an output were that has ended, where that was asked for."""
+        asked = self._fields.pop(event.handle, None) if event.is_last else None
+        if asked is None or event.error is not None:
+            return None
+        try:
+            return self._generator.read_fields(event.handle.request, asked[1], asked[0])
+        except (MemoryError, StructgenError) as error:  # the output is there
+            _LOGGER.warning("fields of an output could not be read: %s: %s", type(error).__name__, error)
+            return None
 
-def _sequence_event(event: Event, first: float, now: float) -> SequenceEvent:
+
+def _sequence_event(event: Event, first: float, now: float, fields: FieldResults | None) -> SequenceEvent:
     """What a scheduler's event says of an output, whose first came at ``first``; in the thread that steps."""
     handle, output = event.handle, event.handle.output
     if isinstance(output, RecordedOutput):
         tokens = tuple(_recorded(output, range(handle.streamed - len(event.token_ids), handle.streamed)))
     else:
-        pairs = zip(event.token_ids, event.log_probs, strict=True)
-        tokens = tuple(TokenChoice(token, logprob) for token, logprob in pairs)
+        mass = output.token_log_mass[handle.streamed - len(event.token_ids) : handle.streamed]
+        chosen = zip(event.token_ids, event.log_probs, mass, strict=True)
+        tokens = tuple(TokenChoice(token, logprob, log_mass=log_mass) for token, logprob, log_mass in chosen)
     if event.error is not None:
         return SequenceEvent("", tokens, error=event.error)
     if event.finish_reason is None:
@@ -387,6 +421,7 @@ def _sequence_event(event: Event, first: float, now: float) -> SequenceEvent:
         handle.is_hurried,
         handle.late_masks,
         LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
+        fields,
     )
     return SequenceEvent(output.text, tokens, end)
 
@@ -402,4 +437,5 @@ def _recorded(output: RecordedOutput, places: range) -> Iterator[TokenChoice]:
             output.top(place),
             output.allowed(place),
             drafted=place in chosen[:-1],
+            log_mass=output.token_log_mass[place],
         )

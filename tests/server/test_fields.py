@@ -63,7 +63,7 @@ SAMPLING = [
         {"json": SCHEMA}, {"regex": "a+"}, {"choice": ["a", "b"]}, {"grammar": 'root ::= "a"'}, {"json_object": True},
         {"structural_tag": TAG},
     )),
-    alone(structgen={"on_budget": "close"}),
+    alone(structgen={"on_budget": "close"}), alone(structgen={"log_mass": True}),
     alone(model="m"),
 ]  # fmt: skip
 """What all endpoints have in common."""

@@ -146,6 +146,52 @@ def test_traces_say_how_tokens_came_about(http: httpx2.Client) -> None:
     assert first["allowed"] == 2
 
 
+def test_tokens_say_what_the_mask_left(http: httpx2.Client) -> None:
+    body = {
+        "messages": [{"role": "user", "content": "x"}],
+        "structured_outputs": {"regex": "[a-f]{6}"},
+        "logprobs": True,
+        "structgen": {"log_mass": True},
+        "seed": 1,
+    }
+    tokens = http.post("/v1/chat/completions", json=body).json()["choices"][0]["logprobs"]["content"]
+    assert len(tokens) >= 6 and all(token["log_mass"] < 0 for token in tokens[:6])
+    plain = http.post("/v1/chat/completions", json={**body, "structgen": {}}).json()["choices"][0]
+    assert all("log_mass" not in token for token in plain["logprobs"]["content"])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_answers_say_how_likely_their_values_were(http: httpx2.Client, stream: bool) -> None:
+    schema: Any = {"type": "object", "properties": {"kind": {"enum": ["cat", "dog"]}}, "required": ["kind"]}
+    schema["additionalProperties"] = False
+    body = {
+        "messages": [{"role": "user", "content": "x"}],
+        "structured_outputs": {"json": schema},
+        "structgen": {"fields": True},
+        "stream": stream,
+    }
+    answer = http.post("/v1/chat/completions", json=body)
+    if stream:
+        lines = [line.removeprefix("data: ") for line in answer.text.splitlines()]
+        choice = [json.loads(line) for line in lines if line.startswith("{")][-1]["choices"][0]
+    else:
+        choice = answer.json()["choices"][0]
+    field = choice["structgen"]["fields"]["/kind"]
+    assert {option["value"] for option in field["value"]["options"]} == {"cat", "dog"}
+    assert sum(option["prob"] for option in field["value"]["options"]) == pytest.approx(1)
+    assert 0 <= field["value"]["kept"] <= 1 and choice["structgen"]["field_tokens"] > 0
+
+
+@pytest.mark.parametrize("fields", [["kind"], ["/knid"], "x", [1]])
+def test_fields_that_there_cannot_be_are_refused(http: httpx2.Client, fields: Any) -> None:
+    schema = {"type": "object", "properties": {"kind": {"enum": ["cat", "dog"]}}, "required": ["kind"]}
+    body = {"messages": [{"role": "user", "content": "x"}], "structured_outputs": {"json": schema}}
+    answer = http.post("/v1/chat/completions", json={**body, "structgen": {"fields": fields}})
+    assert answer.status_code == 400 and "fields" in answer.json()["error"]["param"]
+    free = {**body, "structured_outputs": None, "structgen": {"fields": True}}
+    assert http.post("/v1/chat/completions", json=free).status_code == 400
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_functions_of_the_page() -> None:
     program = """

@@ -9,8 +9,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, overload
@@ -68,6 +68,17 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
     def schema(self) -> Schema:
         """The JSON Schema (a copy; numbers with a fraction may be ``Decimal``)."""
         return copy.deepcopy(self._schema)
+
+    def without(self, values: Sequence[Any]) -> JsonSchemaConstraint[T]:
+        """The same constraint without some values, each in all its spellings; equal as JSON Schema has it."""
+        refused: dict[str, Any] = {"not": {"enum": list(values)}}
+        if not values or self._schema is False:
+            return self
+        if self._schema is True:
+            schema: dict[str, Any] = refused
+        else:  # beside what is there, so that references stay what they are
+            schema = {**self._schema, "allOf": [*self._schema.get("allOf", ()), refused]}
+        return replace(self, _schema=schema, _key=_key_of(schema))
 
     def compile(self, vocabulary: Vocabulary) -> Any:
         """The ``JsonGrammar`` of this schema over ``vocabulary``; a few are kept for the process.

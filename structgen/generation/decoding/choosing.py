@@ -64,10 +64,12 @@ def drawn(
         masks = [output.bitmask for _, output, _ in by_sampler]
         sampler = sampler_for(logits)
         requests = [output.request(place, row) for row, (_, output, place) in enumerate(by_sampler)]
-        choices = sampler.draw(logits, sampler.send(masks[0] if len(masks) == 1 else np.concatenate(masks)), requests)
-        found = zip(by_sampler, choices.token_ids.tolist(), choices.log_probs.tolist(), strict=True)
-        for (number, output, place), token, log_prob in found:
-            takes[number] = partial(output.take, token, log_prob, logits, place)
+        sent = sampler.send(masks[0] if len(masks) == 1 else np.concatenate(masks))
+        choices = sampler.draw(logits, sent, requests, kept=any(output.keeps_mass for _, output, _ in by_sampler))
+        mass = [None] * len(requests) if choices.log_kept is None else choices.log_kept.tolist()
+        found = zip(by_sampler, choices.token_ids.tolist(), choices.log_probs.tolist(), mass, strict=True)
+        for (number, output, place), token, log_prob, log_mass in found:
+            takes[number] = partial(output.take, token, log_prob, logits, place, log_mass)
     return [takes[number] for number in range(len(outputs))]
 
 

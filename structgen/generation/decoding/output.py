@@ -9,41 +9,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
-from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 
 from structgen.core.engines.protocols import Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import GenerationError, IncompleteOutputError, OptionsError
+from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens, shortest_completion
+from structgen.generation.decoding.drawing import SURPRISING, Drawing, Surprise
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
 from structgen.generation.decoding.settled import settled_end
 from structgen.generation.decoding.stats import GenerationStats
-from structgen.generation.sampling import (
-    FirstDraw,
-    Ids,
-    LogProbs,
-    SamplingParams,
-    allowed_token_ids,
-    deviation,
-    draw,
-    filtered_probs,
-    masked_log_probs,
-    to_numpy,
-)
-from structgen.generation.sampling.penalties import History
+from structgen.generation.sampling import FirstDraw, Ids, LogProbs, SamplingParams
 from structgen.generation.sampling.sampler import DrawRequest
-from structgen.generation.sampling.uniforms import generator, seed_or_entropy, uniform
 
 FinishReason = Literal["stop", "length"]
 
-# Drawn tokens that may be turned down for one position before the known completion is followed. Only an output at the
-# very end of its budget gets there; the bound keeps that step under a few milliseconds.
-MAX_REJECTED = 32
 # Longer completions that do not fit are not spelled in the fewest tokens, which takes seconds for a megabyte, only to
 # say how many these are.
 MOST_SPELLED = 1 << 16
@@ -61,6 +44,11 @@ class Output:
         bitmask: int32 [1, ceil(V / 32)], what may come next, once ``advance_forced`` has left a choice.
         pending: the last of them, not yet read by the model.
         token_log_probs: the log-probability (nats) of each token as ``log_prob`` has it; 0 where it was forced.
+        token_log_mass: the mass (log, nats) that the mask left of the model's distribution where each token was chosen;
+            None where it was forced, or the mass was not asked for. ``token_log_probs`` plus this is the model's own
+            log-probability of the token (after bias and penalties).
+        log_mass: sum of the mass (log, nats) over the choices made, end of sequence included.
+        surprises: where the mask left less than half of the mass, by the token's index: see ``Surprise``.
         log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
         looks_ahead: whether a token is taken together with the mask after it, which ``advance_forced`` would make
@@ -70,6 +58,7 @@ class Output:
 
     Args:
         section: what a section of the output may take, whose marks its constraint demands. None: there is none.
+        keeps_mass: whether ``token_log_mass`` and what is with it is wanted.
 
     Raises:
         IncompleteOutputError: not even the shortest completion known fits in ``max_new_tokens``.
@@ -85,9 +74,14 @@ class Output:
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
         section: SectionBudget | None = None,
+        keeps_mass: bool = False,
     ) -> None:
         self.token_ids: list[int] = []
         self.token_log_probs: list[float] = []
+        self.token_log_mass: list[float | None] = []
+        self.log_mass = 0.0
+        self.surprises: dict[int, Surprise] = {}
+        self.keeps_mass = keeps_mass
         self.pending: list[int] = []
         self.log_prob = 0.0
         self.looks_ahead = True
@@ -96,7 +90,8 @@ class Output:
         if matcher is not None:
             vocabulary = matcher.grammar.vocabulary  # the same tokens; those that it names stand for themselves
         self.bitmask = allow_all(vocabulary)
-        self._vocabulary, self._matcher, self._params = vocabulary, matcher, params
+        self._vocabulary, self._matcher = vocabulary, matcher
+        self._drawing = Drawing(vocabulary, params, self.bitmask, prompt_ids)
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
         self._speller = Speller(closing_tokens(vocabulary))
@@ -104,10 +99,9 @@ class Output:
         self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
         self._is_masked = False  # whether the bitmask is that of the matcher's state
         self._is_shaped = False  # whether tokens were turned down for the budget
-        self._seed = seed_or_entropy(params.seed)
-        self._history = _history(params, prompt_ids, vocabulary)
         self._bytes = bytearray()
         self._few = FewTokens(self.bitmask, len(vocabulary.eos_token_ids))
+        self._mass: float | None = None  # of the token that is being taken
         self._started = time.perf_counter()
         if self._closer is not None and not self._closer.closes(max_new_tokens):
             self._fail_incomplete("Even the shortest output known does not fit")
@@ -125,7 +119,7 @@ class Output:
     @property
     def params(self) -> SamplingParams:
         """How its tokens are drawn."""
-        return self._params
+        return self._drawing.params
 
     @property
     def remaining(self) -> int:
@@ -221,52 +215,40 @@ class Output:
     @property
     def is_adjusted(self) -> bool:
         """Whether bias or penalties may change its logits, these by what was chosen before."""
-        return self._history is not None
+        return self._drawing.is_adjusted
 
     def request(self, logits_row: int, mask_row: int) -> DrawRequest:
         """What is to be drawn next: see ``DrawRequest``."""
-        adjustments = None if self._history is None else self._history.adjustments()
-        return DrawRequest(self._params, self._seed, len(self.token_ids), logits_row, mask_row, adjustments)
+        return self._drawing.request(len(self.token_ids), logits_row, mask_row)
 
-    def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
+    def take(self, token: int, log_prob: float, logits: Any, row: int, log_mass: float | None = None) -> None:
         """Take the token that was drawn, or another if the output could then not be closed within the budget.
 
         Args:
             token, log_prob: see ``Choices``.
-            logits, row: what it was drawn from; looked at only where the token is not taken.
+            logits, row: what it was drawn from; looked at only where the token is not taken, or mass is asked for.
+            log_mass: ``Choices.log_kept``; None: it is computed, where it is asked for.
         """
+        if self.keeps_mass:
+            self._mass = self._drawing.log_mass(logits[row]) if log_mass is None else log_mass
+            if self._mass < SURPRISING and token >= 0:
+                index = len(self.token_ids)
+                self.surprises[index] = self._drawing.surprise(index, self._mass, logits[row])
         if token < 0 or not self._choose(token, log_prob):
             self._take_another(token, logits[row])
 
     def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
         """Take the token that ``rule`` draws from the filtered probabilities of the allowed tokens, ascending by id."""
-        allowed, log_probs, sigma = self._distribution(logits_row)
-        place = len(self.token_ids)
-        position = rule(filtered_probs(log_probs, self._params, sigma), generator(self._seed, place))
-        self.take(int(allowed[position]), float(log_probs[position]), [logits_row], 0)
-
-    def _distribution(self, logits_row: Any) -> tuple[Ids, LogProbs, float | None]:
-        """The allowed tokens, their log-probabilities, and the deviation that filters may need."""
-        row = to_numpy(logits_row)[: self._vocabulary.size]
-        if self._history is not None and (adjustments := self._history.adjustments()) is not None:
-            row = row.copy()
-            adjustments.apply(row)
-        allowed = allowed_token_ids(self.bitmask[0], len(row))
-        return allowed, masked_log_probs(row, allowed), deviation(row, self._params)
+        token, log_prob = self._drawing.by_rule(rule, len(self.token_ids), logits_row)
+        self.take(token, log_prob, [logits_row], 0)
 
     def _take_another(self, refused: int, logits_row: Any) -> None:
         """After a token was turned down: draw on, and in the end follow the known completion."""
-        allowed, log_probs, sigma = self._distribution(logits_row)
-        place = len(self.token_ids)
-
-        first = int(np.searchsorted(allowed, refused))
-        drawn = draw(log_probs, self._params, partial(uniform, self._seed, place), sigma=sigma, first=first)
-        for position in islice(drawn, MAX_REJECTED):
-            token = int(allowed[position])
-            if token != refused and self._choose(token, float(log_probs[position])):
+        for token, log_prob in self._drawing.others(refused, len(self.token_ids), logits_row):
+            if token != refused and self._choose(token, log_prob):
                 return
             self.stats.steered_tokens += 1
-        self._follow_plan(allowed, log_probs)
+        self._follow_plan(*self._drawing.log_probs(logits_row))
 
     def _fill(self) -> list[int] | None:
         """Compute the mask. The allowed tokens, if they are no more than those of end of sequence, or one."""
@@ -292,15 +274,16 @@ class Output:
         if not self._try(token):
             return False
         self._count(log_prob, before)
-        if self._history is not None:
-            self._history.add(token)
+        self._drawing.add(token)
         return True
 
     def _count(self, log_prob: float, before: int) -> None:
         """Add the log-probability of what was just chosen after ``before`` tokens: one more, or the end."""
         self.log_prob += log_prob
+        self.log_mass += self._mass or 0.0
         if len(self.token_ids) > before:
             self.token_log_probs[-1] = log_prob
+            self.token_log_mass[-1] = self._mass
 
     def _try(self, token: int) -> bool:
         """Take the token unless the output could then not be closed within the budget."""
@@ -381,6 +364,7 @@ class Output:
     def _append(self, token: int) -> None:
         before = len(self._bytes)
         self.token_log_probs.append(0.0)
+        self.token_log_mass.append(None)
         self.token_ids.append(token)
         self.pending.append(token)
         self._bytes += self._vocabulary.tokens[token]
@@ -422,14 +406,6 @@ class Output:
             f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. Raise max_new_tokens to {need}.",
             partial=self.text,
         )
-
-
-def _history(params: SamplingParams, prompt_ids: Sequence[int], vocabulary: Vocabulary) -> History | None:
-    """What bias and penalties look at; None if there are none."""
-    highest = params.bias_pairs[-1][0] if params.bias_pairs else -1
-    if highest >= vocabulary.size:
-        raise OptionsError(f"logit_bias names token {highest}; the vocabulary has {vocabulary.size} tokens, from 0 on")
-    return History(params, prompt_ids) if params.bias_pairs or params.has_penalties else None
 
 
 def _tail(text: str, length: int = 80) -> str:

@@ -34,11 +34,13 @@ class RecordedOutput(Output):
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
         section: SectionBudget | None = None,
+        keeps_mass: bool = False,
         top: int = 0,
     ) -> None:
         super().__init__(
             vocabulary, matcher, params,
             max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids, section=section,
+            keeps_mass=keeps_mass,
         )  # fmt: skip
         self._kept = top
         self._drawn: dict[int, tuple[int, TopTokens]] = {}  # by place; what is missing was forced
@@ -51,10 +53,10 @@ class RecordedOutput(Output):
         """How many tokens were allowed at a place that is written; 1: it was forced."""
         return self._drawn[place][0] if place in self._drawn else 1
 
-    def take(self, token: int, log_prob: float, logits: Any, row: int) -> None:
+    def take(self, token: int, log_prob: float, logits: Any, row: int, log_mass: float | None = None) -> None:
         """See ``Output.take``."""
         self._record(logits[row])
-        super().take(token, log_prob, logits, row)
+        super().take(token, log_prob, logits, row, log_mass)
 
     def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
         """See ``Output.take_by_rule``."""
@@ -62,7 +64,7 @@ class RecordedOutput(Output):
         super().take_by_rule(rule, logits_row)
 
     def _record(self, logits_row: Any) -> None:
-        allowed, log_probs, _ = self._distribution(logits_row)
+        allowed, log_probs = self._drawing.log_probs(logits_row)
         top: TopTokens = ()
         if self._kept:
             order = np.argsort(-log_probs, kind="stable")[: self._kept]

@@ -1,0 +1,95 @@
+"""How good field probabilities are: questions about people in seeded template texts, whose answers are known.
+
+    python benchmarks/confidence.py --questions 200
+
+Each text is about one or two people; one attribute of one of them is asked for, of six options, without examples and
+without the schema in the prompt. One run gives all: the value that is written token by token, the option of the highest
+masked sum (``choose="value"``), that of the model's own sum ("belief"), how well the probabilities tell right from
+wrong, and how far they are from the shares that come true, before and after temperature scaling on the other half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+
+from structgen.generation.calibration import CalibrationReport, report
+from structgen.generation.fields.results import Belief, ValueOption
+from structgen.generation.generator import Generator
+
+ATTRIBUTES = {
+    "city": ["Lisbon", "Oslo", "Vienna", "Dublin", "Prague", "Athens"],
+    "job": ["nurse", "baker", "pilot", "teacher", "plumber", "lawyer"],
+    "instrument": ["violin", "piano", "guitar", "flute", "trumpet", "drums"],
+    "pet": ["cat", "dog", "parrot", "rabbit", "turtle", "hamster"],
+}
+NAMES = ["Maria", "Tom", "Aisha", "Ivan", "Grace", "Kenji", "Lena", "Omar"]
+TEMPLATES = [
+    "{name} works as a {job} in {city}. At home {name} has a {pet} and plays the {instrument}.",
+    "Meet {name}, who lives in {city}. By day a {job}, by night {name} plays the {instrument} for a {pet}.",
+    "{name} has a {pet}. Born in {city}, {name} became a {job} and learned the {instrument}.",
+]
+
+
+def question(seed: int) -> tuple[str, str, str]:
+    """A prompt, the attribute that it asks for, and the answer."""
+    rng = random.Random(seed)
+    people = [
+        {"name": name, **{key: rng.choice(values) for key, values in ATTRIBUTES.items()}}
+        for name in rng.sample(NAMES, rng.randint(1, 2))
+    ]
+    text = " ".join(rng.choice(TEMPLATES).format(**person) for person in people)
+    asked, key = rng.choice(people), rng.choice(list(ATTRIBUTES))
+    return f"{text}\n\nAnswer in JSON: what is the {key} of {asked['name']}?", key, asked[key]
+
+
+def by_local(belief: Belief) -> Belief:
+    """The same options with their masked probabilities in place of the model's own."""
+    options = [ValueOption(each.value, each.local, 0.0, 1.0, each.local) for each in belief.options]
+    return Belief(tuple(sorted(options, key=lambda each: -each.prob)), belief.kept, belief.slack)
+
+
+def shown(name: str, judged: CalibrationReport) -> str:
+    low, high = judged.intervals["accuracy"]
+    return (
+        f"{name:24} accuracy {judged.accuracy:.3f} ({low:.3f} to {high:.3f})  AUROC {judged.auroc:.3f}  "
+        f"ECE {judged.ece:.3f}  Brier {judged.brier:.3f}  surest half {judged.at_coverage[50]:.3f}"
+    )
+
+
+def main() -> None:
+    """Ask, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument(
+        "--model", default=None, help="GGUF file, Hugging Face id or folder; default: the built-in model"
+    )
+    arguments = parser.parse_args()
+    generator = Generator(arguments.model)
+    beliefs, truths, greedy, calls, tokens, started = list[Belief](), list[str](), 0, 0, 0, time.process_time()
+    for seed in range(arguments.questions):
+        prompt, key, truth = question(seed)
+        schema = {
+            "type": "object", "properties": {key: {"enum": ATTRIBUTES[key]}}, "required": [key],
+            "additionalProperties": False,
+        }  # fmt: skip
+        result = generator.generate(prompt, schema, schema_in_prompt=False, fields=True)
+        field = result.fields[f"/{key}"]
+        assert field.value is not None
+        beliefs.append(field.value)
+        truths.append(truth)
+        greedy += field.written == truth
+        calls, tokens = calls + result.fields.calls, tokens + result.fields.tokens
+    count = arguments.questions
+    own, masked = report(beliefs, truths), report([by_local(each) for each in beliefs], truths)
+    print(f"{count} questions, {time.process_time() - started:.0f} s of processor time, {calls / count:.1f} calls and")
+    print(f"{tokens / count:.1f} tokens a field; token by token {greedy / count:.3f} right")
+    print(shown("model's own", own.raw))
+    print(shown(f"  T {own.temperatures[0]:.2f}, {own.temperatures[1]:.2f}", own.calibrated))
+    print(shown("masked", masked.raw))
+    print(shown(f"  T {masked.temperatures[0]:.2f}, {masked.temperatures[1]:.2f}", masked.calibrated))
+
+
+if __name__ == "__main__":
+    main()

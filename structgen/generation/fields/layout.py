@@ -1,0 +1,86 @@
+"""Where the fields of a constraint's outputs are, and which pointers can be none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.thinking import THOUGHT, Thinking
+from structgen.core.json_schema.pointers import unescape
+from structgen.errors import OptionsError
+from structgen.generation.fields.asking import Fields
+
+LIKENESS = 0.6  # of names (difflib's ratio) from which on one may be a slip for the other
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where JSON is in an output.
+
+    Attributes:
+        is_json: whether there is any; else the whole output is the only field.
+        thinks: whether thinking may come first.
+    """
+
+    is_json: bool = False
+    thinks: bool = False
+
+    def start_of(self, data: bytes) -> int:
+        """The byte offset at which the JSON of a whole output begins."""
+        mark = THOUGHT.encode()
+        return max(0, data.find(mark) + len(mark)) if self.thinks and mark in data else 0
+
+
+def layout_of(constraint: Constraint | None, asked: Fields) -> Layout:
+    """Where the fields of a constraint's outputs are.
+
+    Raises:
+        OptionsError: there is no constraint, or fields are asked for that no output has.
+    """
+    if constraint is None:
+        raise OptionsError("fields needs a constraint: free text has no fields", option="fields")
+    answer = constraint.answer if isinstance(constraint, Thinking) else constraint
+    for pointer in asked.pointers or ():
+        if isinstance(answer, JsonSchemaConstraint):
+            _check_names(pointer, answer.schema)
+        elif pointer:
+            raise OptionsError(
+                f"fields names {pointer!r:.100}, and the output is no JSON: only '' (the whole output) is one of its "
+                "fields; give fields=True, or a JSON Schema or type as the constraint",
+                option="fields",
+                value=pointer,
+            )
+    return Layout(isinstance(answer, JsonSchemaConstraint), isinstance(constraint, Thinking))
+
+
+def _check_names(pointer: str, schema: Any) -> None:
+    """Refuse a pointer with a name that is a slip for a declared one."""
+    declared = set(_declared(schema))
+    for part in pointer.split("/")[1:]:
+        name = unescape(part)
+        near = get_close_matches(name, declared, 1, LIKENESS)
+        if near and name not in declared and name != "*" and not name.isdigit():
+            raise OptionsError(
+                f"fields names {pointer!r:.100}; the schema has no {name!r:.60}, did you mean {near[0]!r}?",
+                option="fields",
+                value=pointer,
+            )
+
+
+def _declared(schema: Any) -> Iterable[str]:
+    """All names of members that a schema speaks of, and all its strings in lists (``required``, ``enum``)."""
+    if isinstance(schema, dict):
+        for key in ("properties", "patternProperties", "dependentRequired", "dependentSchemas"):
+            if isinstance(schema.get(key), dict):
+                yield from schema[key]
+        for each in schema.values():
+            yield from _declared(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from _declared(each)
+            if isinstance(each, str):
+                yield each

@@ -1,0 +1,212 @@
+"""The model's logits after many short token paths, each after some prefix of one output, in as few calls as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from structgen.generation.fields.walk import Path
+from structgen.generation.models.model_runner import Part, RaggedReader
+from structgen.generation.sampling import to_numpy
+
+Asked = Mapping[int, Sequence[Path]]
+"""Paths by how many tokens of the output they come after."""
+Answers = dict[int, dict[Path, npt.NDArray[np.floating[Any]]]]
+MAX_LEAVES = 24  # branches of the trees of one call: llama.cpp has a sequence for each
+MAX_ROWS = 8  # prefixes that are kept open at once
+
+
+class PrefixReader(Protocol):
+    """See ``structgen.generation.target.reader.Reader``."""
+
+    tokens: int
+    calls: int
+
+    def read(self, prefixes: Sequence[Path]) -> Any:
+        """Logits [len(prefixes), V] after the prompt and each prefix."""
+        ...
+
+
+class PathReader(Protocol):
+    """What reads paths; used within ``with``."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that were read so far."""
+        ...
+
+    @property
+    def calls(self) -> int:
+        """Calls of the model so far."""
+        ...
+
+    def read(self, asked: Asked) -> Answers:
+        """The logits after each path."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class PrefixPaths:
+    """A ``PathReader`` over a reader of prefixes, which any model has."""
+
+    def __init__(self, reader: PrefixReader, output: Sequence[int]) -> None:
+        self._reader, self._output = reader, tuple(output)
+
+    @property
+    def tokens(self) -> int:
+        """See ``PathReader``."""
+        return self._reader.tokens
+
+    @property
+    def calls(self) -> int:
+        """See ``PathReader``."""
+        return self._reader.calls
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is held."""
+
+    def read(self, asked: Asked) -> Answers:
+        """See ``PathReader.read``."""
+        pairs = [(length, path) for length, paths in asked.items() for path in paths]
+        logits = self._reader.read([(*self._output[:length], *path) for length, path in pairs])
+        answers: Answers = {}
+        for index, (length, path) in enumerate(pairs):
+            answers.setdefault(length, {})[path] = to_numpy(logits[index])
+        return answers
+
+
+class TreePaths:
+    """A ``PathReader`` over rows that are read apart: the paths after a prefix are one tree."""
+
+    def __init__(self, reader: RaggedReader, prompt: Sequence[int], output: Sequence[int], salt: str = "") -> None:
+        self._reader, self._prompt, self._output, self._salt = reader, list(prompt), list(output), salt
+        self._rows: dict[int, int] = {}  # of the reader, by the length of their prefix of the output
+        self.tokens = self.calls = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the rows back."""
+        for row in self._rows.values():
+            self._reader.drop(row)
+        self._rows.clear()
+
+    def read(self, asked: Asked) -> Answers:
+        """See ``PathReader.read``."""
+        self._know(max(asked, default=0))
+        answers: Answers = {length: {} for length in asked}
+        trees, leaves = list[_Tree](), 0
+        for length, paths in asked.items():
+            for tree in _Tree.of(length, paths):
+                if trees and (leaves + tree.leaves > MAX_LEAVES or any(each.length == length for each in trees)):
+                    self._call(trees, answers)
+                    trees, leaves = [], 0
+                trees.append(tree)
+                leaves += tree.leaves
+        if trees:
+            self._call(trees, answers)
+        return answers
+
+    def _know(self, length: int) -> None:
+        """Have the output's beginning read, so that rows can begin with it; mostly the scheduler has left it."""
+        text = [*self._prompt, *self._output[:length]]
+        if self._reader.known(text, self._salt) >= len(text) - 1:
+            return
+        row, held = self._reader.open(text, self._salt)
+        try:
+            self._reader.read([Part(row, text[held:])])
+            self._reader.remember(row, self._salt)
+        finally:
+            self._reader.drop(row)
+        self.tokens += len(text) - held
+        self.calls += 1
+
+    def _call(self, trees: Sequence[_Tree], answers: Answers) -> None:
+        """One call of the model for trees of different prefixes."""
+        parts, chains = list[Part](), list[int]()
+        for tree in trees:
+            chain = self._chain(tree.length)
+            shift = len(chain)
+            parents = [*range(-1, shift - 1), *(each + shift if each >= 0 else shift - 1 for each in tree.parents)]
+            parts.append(Part(self._rows[tree.length], [*chain, *tree.tokens], parents, last_only=False))
+            chains.append(shift)
+        reading = self._reader.read(parts)
+        for tree, part, start, shift in zip(trees, parts, reading.starts, chains, strict=True):
+            for path, node in tree.nodes.items():
+                index = shift + node if path else shift - 1
+                if index >= 0:
+                    answers[tree.length][path] = np.array(to_numpy(reading.logits[start + index]))
+            self._reader.keep(part.row, range(shift))
+        self.tokens += sum(len(part.tokens) for part in parts)
+        self.calls += 1
+
+    def _chain(self, length: int) -> list[int]:
+        """The tokens of a prefix that its row lacks; opens the row."""
+        if length in self._rows:
+            return []
+        if len(self._rows) >= MAX_ROWS:
+            self._reader.drop(self._rows.pop(next(iter(self._rows))))
+        text = [*self._prompt, *self._output[:length]]
+        self._rows[length], held = self._reader.open(text, self._salt)
+        return text[held:]
+
+
+class _Tree:
+    """Paths after one prefix as a tree of tokens.
+
+    Attributes:
+        length: of the prefix.
+        tokens, parents: of the nodes, as ``Part`` has them.
+        nodes: the node of each path that is asked for; the empty one has none.
+        leaves: how many branches there are.
+    """
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.tokens: list[int] = []
+        self.parents: list[int] = []
+        self.nodes: dict[Path, int] = {}
+        self._known: dict[Path, int] = {(): -1}
+
+    @classmethod
+    def of(cls, length: int, paths: Sequence[Path]) -> list[_Tree]:
+        """Trees of few enough leaves, the one that has the empty path first."""
+        trees = [cls(length)]
+        for path in sorted(paths):
+            if trees[-1].leaves >= MAX_LEAVES and path[:-1] not in trees[-1]._known:
+                trees.append(cls(length))
+            trees[-1]._add(path)
+        return trees
+
+    @property
+    def leaves(self) -> int:
+        """How many branches there are."""
+        return len(self.tokens) - len({parent for parent in self.parents if parent >= 0})
+
+    def _add(self, path: Path) -> None:
+        node = -1
+        for depth, token in enumerate(path):
+            beginning = path[: depth + 1]
+            if beginning not in self._known:
+                self._known[beginning] = len(self.tokens)
+                self.tokens.append(token)
+                self.parents.append(node)
+            node = self._known[beginning]
+        self.nodes[path] = node
