@@ -31,7 +31,7 @@ MAX_SLOTS = 4096
 MOST_UNUSED = 64
 
 
-class PrefixReader(Protocol):
+class PromptReader(Protocol):
     """Counts and one call.
 
     Attributes:
@@ -53,7 +53,7 @@ class PrefixReader(Protocol):
         ...
 
 
-def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int) -> PrefixReader:
+def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int) -> PromptReader:
     """The best reader for the model.
 
     Raises:
@@ -86,7 +86,7 @@ class BatchReader:
         self._read_last: dict[Prefix, int] = {}  # the prefixes of the last call, and where they are in the cache
 
     def read(self, prefixes: Sequence[Prefix]) -> Logits:
-        """See ``PrefixReader.read``."""
+        """See ``PromptReader.read``."""
         distinct = list(dict.fromkeys(prefixes))
         batches = [distinct[start : start + MAX_BATCH] for start in range(0, len(distinct), MAX_BATCH)]
         logits = np.concatenate([self._read(batch) for batch in batches])
@@ -96,7 +96,7 @@ class BatchReader:
         return logits[[numbers[prefix] for prefix in prefixes]]
 
     def retain(self, prefixes: Iterable[Prefix]) -> None:
-        """See ``PrefixReader.retain``: the last call's are kept."""
+        """See ``PromptReader.retain``: the last call's are kept."""
 
     def _read(self, prefixes: list[Prefix]) -> Logits:
         count = self._new_tokens(prefixes)
@@ -137,7 +137,7 @@ class BranchReader:
         self.tokens = self.calls = 0
 
     def read(self, prefixes: Sequence[Prefix]) -> Logits:
-        """See ``PrefixReader.read``."""
+        """See ``PromptReader.read``."""
         if not self.calls:
             self._read([()])
             self.tokens = 0  # the prompt does not count
@@ -148,7 +148,7 @@ class BranchReader:
         return np.stack([logits[prefix] for prefix in prefixes])
 
     def retain(self, prefixes: Iterable[Prefix]) -> None:
-        """See ``PrefixReader.retain``: the `RaggedReader` forgets what was not used for longest."""
+        """See ``PromptReader.retain``: the `RaggedReader` forgets what was not used for longest."""
 
     def _read(self, prefixes: Sequence[Prefix]) -> dict[Prefix, Logits]:
         """As many of these, the longest first, as one call has rows for."""
@@ -197,7 +197,7 @@ class TreeReader:
         self._sees = np.zeros((MOST_UNUSED, MOST_UNUSED), np.bool_)  # which slots each slot sees: its path
 
     def read(self, prefixes: Sequence[Prefix]) -> Logits:
-        """See ``PrefixReader.read``. Missing beginnings of the prefixes are read too."""
+        """See ``PromptReader.read``. Missing beginnings of the prefixes are read too."""
         if self._cache is None:
             logits, self._cache = self._model.prefill([self._prompt])
             self._first = to_numpy(logits)
@@ -209,7 +209,7 @@ class TreeReader:
         return logits
 
     def retain(self, prefixes: Iterable[Prefix]) -> None:
-        """See ``PrefixReader.retain``: the others' tokens are closed up where they are many."""
+        """See ``PromptReader.retain``: the others' tokens are closed up where they are many."""
         live = np.zeros(len(self._keys), np.bool_)
         for prefix in prefixes:
             slot = -1

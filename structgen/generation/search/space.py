@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from structgen.errors import GenerationError
 from structgen.generation.decoding.hypothesis import END, Hypothesis
-from structgen.generation.models.prefix_reader import Prefix, PrefixReader
+from structgen.generation.models.prefix_reader import Prefix, PromptReader
 from structgen.generation.search.scores import Scoring, Surprisals, Values
 from structgen.generation.target.results import Budget
 from structgen.generation.target.target import text_log_prob
@@ -115,7 +115,7 @@ class Space:
 
     def __init__(
         self,
-        reader: PrefixReader,
+        reader: PromptReader,
         root: Hypothesis,
         scoring: Scoring,
         key_of: Callable[[Hypothesis], Hashable] | None = None,
