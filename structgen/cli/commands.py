@@ -312,6 +312,39 @@ def sample(
     raise typer.Exit(code)
 
 
+@app.command()
+def search(
+    prompt: Annotated[str, typer.Argument(help="The prompt.")],
+    source: ConstraintSource = NO_CONSTRAINT,
+    n: Annotated[int, typer.Option("-n", min=1, help="Outputs.")] = 1,
+    method: Annotated[
+        str, typer.Option(help="beam, best_first, exact, gumbel, arithmetic, diverse, phrases: see docs/decoding.md.")
+    ] = "beam",
+    option: Annotated[
+        list[str] | None, typer.Option(help="Of the method: name=value, as in num_beams=8; may be given several times.")
+    ] = None,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of an output.")] = 256,
+    model_tokens: ModelTokens = None,
+    seconds: Seconds = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    schema_in_prompt: InPrompt = True,
+    schema_form: Form = "auto",
+    models: ModelOptions = DEFAULT_MODEL_OPTIONS,
+    as_json: AsJson = False,
+) -> None:
+    """Search for the likeliest outputs, or for several that differ. Budgets of the model are for the methods exact and
+    gumbel. Exit code 3 if one ran out first."""
+    from structgen.cli import searching
+    from structgen.generation.target import Budget
+
+    budget = None if model_tokens is None and seconds is None else Budget(model_tokens, seconds)
+    code = searching.run_search(
+        load(models), prompt, source.required(checked=True), n, method, option or [], budget, as_json,
+        max_new_tokens=max_new_tokens, seed=seed, schema_in_prompt=schema_in_prompt, schema_form=schema_form,
+    )  # fmt: skip
+    raise typer.Exit(code)
+
+
 @app.command("compare-distributions")
 def compare_distributions(
     prompt: Annotated[str, typer.Argument(help="The prompt.")],
