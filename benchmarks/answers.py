@@ -26,7 +26,7 @@ from jsonschema.validators import validator_for
 
 import structgen
 from structgen.core.answers.deciding import UNDECIDED, answering
-from structgen.core.answers.drawing import Drawing
+from structgen.core.answers.drawing import DocumentDrawing
 from structgen.core.answers.examples import NearMisses
 from structgen.core.answers.picks import RandomPicks
 from structgen.core.json_schema.exact_validator import exact_validator
@@ -250,7 +250,11 @@ def near_misses(data: Path, count: int, seed: int) -> dict[str, Any]:
             began = process_time()
             try:
                 questions, _, node = misses.of(occurrence)
-                text = None if node is None else Drawing(node, questions.options, RandomPicks(seed), 200).document()
+                text = (
+                    None
+                    if node is None
+                    else DocumentDrawing(node, questions.options, RandomPicks(seed), 200).document()
+                )
             except (*UNDECIDED, structgen.StructgenError) as error:
                 tally[f"open: {type(error).__name__}"] += 1
                 continue

@@ -7,6 +7,8 @@ from structgen.core.answers.examples import Example as Example
 from structgen.core.answers.examples import examples as examples
 from structgen.core.answers.lint.findings import Finding as Finding
 from structgen.core.answers.lint.run import lint as lint
+from structgen.core.answers.reasons import Reasons as Reasons
+from structgen.core.answers.reasons import reasons as reasons
 from structgen.core.compilers import compile_choice as compile_choice
 from structgen.core.compilers import compile_gbnf as compile_gbnf
 from structgen.core.compilers import compile_json_lines as compile_json_lines
@@ -25,6 +27,8 @@ from structgen.core.constraints.composed import TagDispatch as TagDispatch
 from structgen.core.constraints.composed import TagPart as TagPart
 from structgen.core.constraints.composed import json_lines as json_lines
 from structgen.core.constraints.composed import tag_dispatch as tag_dispatch
+from structgen.core.constraints.data import one_of as one_of
+from structgen.core.constraints.data import substring_of as substring_of
 from structgen.core.constraints.json import json_schema as json_schema
 from structgen.core.constraints.phrases import PhraseConstraint as PhraseConstraint
 from structgen.core.constraints.phrases import avoiding as avoiding
@@ -56,6 +60,12 @@ from structgen.core.engines.json.matcher import JsonMatcher as JsonMatcher
 from structgen.core.engines.protocols import CompiledGrammar as CompiledGrammar
 from structgen.core.engines.protocols import GrammarMatcher as GrammarMatcher
 from structgen.core.json_schema.loading import load_schema as load_schema
+from structgen.core.python_types.data_marks import OneOf as OneOf
+from structgen.core.python_types.data_marks import QuoteOf as QuoteOf
+from structgen.core.text_sets.corpus import Corpus as Corpus
+from structgen.core.text_sets.corpus import Quote as Quote
+from structgen.core.text_sets.corpus import QuotePlace as QuotePlace
+from structgen.core.text_sets.names import NameSet as NameSet
 from structgen.core.tool_calls.calls import ToolCall as ToolCall
 from structgen.core.vocabulary.special_tokens import SpecialToken as SpecialToken
 from structgen.core.vocabulary.vocabulary import Vocabulary as Vocabulary

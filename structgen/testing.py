@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from structgen.core.answers.deciding import Questions, answering
-from structgen.core.answers.drawing import Drawing
+from structgen.core.answers.drawing import DocumentDrawing
 from structgen.core.answers.joint import Joint
 from structgen.core.answers.picks import Manner
 from structgen.core.answers.sources import schema_of
@@ -76,5 +76,5 @@ def from_constraint(
         drawing.picks = HypothesisPicks(draw)
         return loads_exact(drawing.document())
 
-    drawing = Drawing(node, options, HypothesisPicks(lambda strategy: None), size)
+    drawing = DocumentDrawing(node, options, HypothesisPicks(lambda strategy: None), size)
     return documents()

@@ -28,7 +28,7 @@ STAGES: list[set[str]] = [
         "core.workers",
         "core.kernels",
     },
-    {"core.regex", "core.json_schema.formula", "core.vocabulary"},
+    {"core.regex", "core.text_sets", "core.json_schema.formula", "core.vocabulary"},
     {"core.engines.apply"},
     {
         "core.json_schema",
@@ -55,7 +55,7 @@ STAGES: list[set[str]] = [
     },
     {"core.engines.json.value_graph"},
     {"core.engines.json.tables"},
-    {"core.engines.json", "core.engines.cfg", "core.engines.lalr"},
+    {"core.engines.json", "core.engines.cfg", "core.engines.lalr", "core.engines.sorted"},
     {"core.engines.composed"},
     {"core.compilers", "core.python_types", "core.tool_calls"},
     {"core.constraints"},
@@ -72,18 +72,21 @@ STAGES: list[set[str]] = [
         "generation.target",
         "generation.fields",
     },
+    {"generation.results"},
+    {"generation.search"},
     {
         "generation.options",
-        "generation.results",
         "generation.calibration",
         "generation.batch",
         "generation.open_objects",
         "generation.prepared_model",
         "generation.target_sampler",
+        "generation.searcher",
         "generation.async_generation",
         "generation.generator",
         "generation.api",
         "tools",
+        "rl",
     },
     {"generation.batch_files", "benchmarking", "server"},
     {"integrations"},
@@ -95,6 +98,7 @@ FLOORS: dict[str, set[str]] = {
     "generation": {"core"},
     "testing": {"core"},
     "tools": {"core", "generation"},
+    "rl": {"core"},
     "server": {"core", "generation", "tools"},
     "benchmarking": {"core", "generation", "tools"},
     "integrations": {"core", "generation", "tools"},
@@ -228,10 +232,10 @@ def test_one_place_knows_all_engines() -> None:
         engines = {
             name.split(".")[3] for name in imported(module, source) if name.startswith("structgen.core.engines.")
         }
-        engines &= {"json", "cfg", "lalr", "composed"}
+        engines &= {"json", "cfg", "lalr", "sorted", "composed"}
         if len(engines) > 1:
             knowing[module] = engines
-    assert knowing.pop("structgen.core.compilers") == {"json", "cfg", "lalr", "composed"}
+    assert knowing.pop("structgen.core.compilers") == {"json", "cfg", "lalr", "sorted", "composed"}
     assert all(
         module.startswith("structgen.core.engines.composed.") and engines == {"cfg", "composed"}
         for module, engines in knowing.items()

@@ -25,6 +25,7 @@ from structgen.cli.common import (
 )
 from structgen.cli.configuration import read_config
 from structgen.cli.consoles import err, out
+from structgen.cli.names import names
 from structgen.cli.options import (
     DEFAULT_DECODING,
     DEFAULT_MODEL_OPTIONS,
@@ -64,6 +65,7 @@ app = Commands(
     rich_markup_mode=None,  # its tables cut the names of options off in a terminal of 80 columns
 )
 app.add_typer(bench, name="bench")
+app.add_typer(names, name="names")
 
 
 def _print_version(wanted: bool) -> None:
@@ -152,6 +154,7 @@ def validate(
     schema_or_grammar: Argument = None,
     file: Annotated[str | None, typer.Argument(help="The document; - is standard input.")] = None,
     source: ConstraintSource = NO_CONSTRAINT,
+    why: Annotated[bool, typer.Option("--why", help="Name the keywords of the schema that refuse it.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge a document by a constraint. JSON may have every legal spelling. Exit code 1 if it is invalid.
@@ -167,7 +170,7 @@ def validate(
     if file is None:
         raise BadInput("Give a document: a file, or - for standard input.")
     constraint = dataclasses.replace(source, exact=source.judges_json(schema_or_grammar)).required(schema_or_grammar)
-    raise typer.Exit(run(constraint, read_text(file), as_json))
+    raise typer.Exit(run(constraint, read_text(file), as_json, why=why))
 
 
 @app.command()
@@ -218,12 +221,15 @@ def show_mask(
         str | None, typer.Option(help="Tokens of this model: Hugging Face id, folder or 'default'. Else: bytes.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most tokens to list.")] = 60,
+    why: Annotated[
+        str | None, typer.Option(help="A text that may not come next: name the schema's keywords that forbid it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what may come next after a text. Exit code 1 if the text is refused."""
     from structgen.cli.show_mask import run
 
-    raise typer.Exit(run(source.required(schema_or_grammar), text, tokenizer, limit, as_json))
+    raise typer.Exit(run(source.required(schema_or_grammar), text, tokenizer, limit, as_json, why))
 
 
 @app.command()
@@ -257,6 +263,22 @@ def datastore(
     raise typer.Exit(run(files, output, lines, model, as_json))
 
 
+@app.command("vllm-check")
+def vllm_check(as_json: AsJson = False) -> None:
+    """Say which parts of structgen fit the installed vLLM. Exit code 1 if its backend does not."""
+    from structgen.cli.engine_check import run
+
+    raise typer.Exit(run("vllm", as_json))
+
+
+@app.command("sglang-check")
+def sglang_check(as_json: AsJson = False) -> None:
+    """Say which parts of structgen fit the installed SGLang. Exit code 1 if its backend does not."""
+    from structgen.cli.engine_check import run
+
+    raise typer.Exit(run("sglang", as_json))
+
+
 @app.command()
 def sample(
     prompt: Annotated[str, typer.Argument(help="The prompt.")],
@@ -286,6 +308,39 @@ def sample(
         as_json,
         temperature=temperature, top_p=top_p, top_k=top_k, max_new_tokens=max_new_tokens,
         schema_in_prompt=schema_in_prompt, schema_form=schema_form,
+    )  # fmt: skip
+    raise typer.Exit(code)
+
+
+@app.command()
+def search(
+    prompt: Annotated[str, typer.Argument(help="The prompt.")],
+    source: ConstraintSource = NO_CONSTRAINT,
+    n: Annotated[int, typer.Option("-n", min=1, help="Outputs.")] = 1,
+    method: Annotated[
+        str, typer.Option(help="beam, best_first, exact, gumbel, arithmetic, diverse, phrases: see docs/decoding.md.")
+    ] = "beam",
+    option: Annotated[
+        list[str] | None, typer.Option(help="Of the method: name=value, as in num_beams=8; may be given several times.")
+    ] = None,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of an output.")] = 256,
+    model_tokens: ModelTokens = None,
+    seconds: Seconds = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    schema_in_prompt: InPrompt = True,
+    schema_form: Form = "auto",
+    models: ModelOptions = DEFAULT_MODEL_OPTIONS,
+    as_json: AsJson = False,
+) -> None:
+    """Search for the likeliest outputs, or for several that differ. Budgets of the model are for the methods exact and
+    gumbel. Exit code 3 if one ran out first."""
+    from structgen.cli import searching
+    from structgen.generation.target import Budget
+
+    budget = None if model_tokens is None and seconds is None else Budget(model_tokens, seconds)
+    code = searching.run_search(
+        load(models), prompt, source.required(checked=True), n, method, option or [], budget, as_json,
+        max_new_tokens=max_new_tokens, seed=seed, schema_in_prompt=schema_in_prompt, schema_form=schema_form,
     )  # fmt: skip
     raise typer.Exit(code)
 

@@ -12,13 +12,16 @@ from rich.text import Text
 
 from structgen.cli.common import INVALID, byte_vocabulary, print_json
 from structgen.cli.consoles import err, out
+from structgen.cli.validate import named_reasons, reason_text
 from structgen.core.constraints.base import Constraint
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.sampling import allowed_token_ids
 
 
-def run(constraint: Constraint, text: str, tokenizer: str | None, limit: int, as_json: bool) -> int:
-    """Show the mask after ``text``; exit code 1 if the text is refused."""
+def run(
+    constraint: Constraint, text: str, tokenizer: str | None, limit: int, as_json: bool, why: str | None = None
+) -> int:
+    """Show the mask after ``text``; exit code 1 if the text is refused. ``why``: a text whose reasons are named."""
     vocabulary = _vocabulary(tokenizer)
     matcher = constraint.compile(vocabulary).matcher()
     vocabulary = matcher.grammar.vocabulary
@@ -46,10 +49,15 @@ def run(constraint: Constraint, text: str, tokenizer: str | None, limit: int, as
         "shortest_completion": show_bytes(vocabulary.rendered(matcher.shortest_completion())),
         "tokens": [show_bytes(vocabulary.rendered(token)) for token in tokens[:limit]],
     }
+    named = [] if why is None else named_reasons(constraint, text, why)
+    if why is not None:
+        facts["why"] = named
     if as_json:
         print_json(facts)
     else:
         _print(facts, len(tokens) - limit)
+        for one in named:
+            out.print(f"{why!r} is forbidden by {reason_text(one)}", markup=False, soft_wrap=True)
     return 0
 
 

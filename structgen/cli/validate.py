@@ -19,8 +19,8 @@ from structgen.errors import EmptyLanguageError, GenerationError, UnsatisfiableS
 CHUNK = 4096
 
 
-def run(constraint: Constraint, text: str, as_json: bool) -> int:
-    """Judge and report; the exit code. A document is valid if no judge objects.
+def run(constraint: Constraint, text: str, as_json: bool, *, why: bool = False) -> int:
+    """Judge and report; the exit code. A document is valid if no judge objects. ``why``: name the schema's keywords.
 
     Raises:
         ConstraintError: the constraint cannot be used. BadInput: neither judge can read the schema.
@@ -48,17 +48,39 @@ def run(constraint: Constraint, text: str, as_json: bool) -> int:
         raise BadInput("; ".join(notes))
     note = notes[0] if notes else None
     valid = not errors and offset is None
+    named = named_reasons(constraint, text) if why and not valid else []
     if as_json:
-        print_json({"valid": valid, "errors": errors, "refused_at_byte": offset, "note": note})
+        said = {"valid": valid, "errors": errors, "refused_at_byte": offset, "note": note}
+        print_json(said | ({"reasons": named} if why else {}))
         return 0 if valid else INVALID
     for found in errors:
         err.print(f"{found['pointer'] or '(root)'}: {found['message']}", markup=False, soft_wrap=True)
     if offset is not None:
         err.print(_excerpt(text.encode(), offset), markup=False, soft_wrap=True)
+    for one in named:
+        err.print(f"refused by {reason_text(one)}", markup=False, soft_wrap=True)
     if note:
         err.print(note, markup=False, soft_wrap=True)
     out.print("[green]valid[/]" if valid else "[red]invalid[/]")
     return 0 if valid else INVALID
+
+
+def named_reasons(constraint: Constraint, text: str, token: str = "") -> list[dict[str, str]]:
+    """The keywords of a schema that refuse a text, or a token after it; of another constraint, none."""
+    if not isinstance(constraint, JsonSchemaConstraint):
+        return []
+    from structgen.core.answers.reasons import reasons
+
+    answer = reasons(constraint.schema, text, token, options=constraint.options, registry=constraint.registry)
+    return [
+        {"pointer": one.pointer, "keyword": one.keyword} | ({"name": one.name} if one.name else {})
+        for one in answer.occurrences
+    ]
+
+
+def reason_text(reason: dict[str, str]) -> str:
+    """A reason in words."""
+    return reason["pointer"] + (f" ({reason['name']!r})" if "name" in reason else "")
 
 
 def schema_errors(schema: Schema, value: Any) -> list[dict[str, str]]:

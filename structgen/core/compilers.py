@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Never, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
 
 from structgen.core.engines.captures.capturing import CapturingGrammar, capturing, with_captures
 from structgen.core.engines.cfg.compiled import CfgGrammar, compile_grammar
@@ -21,6 +23,7 @@ from structgen.core.engines.composed.json_lines import check_lines, embed_lines
 from structgen.core.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
 from structgen.core.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.core.engines.protocols import Grammar
+from structgen.core.engines.sorted.grammar import SortedGrammar, compile_sorted
 from structgen.core.grammars.captured import CapturesOption, checked_captures
 from structgen.core.grammars.embedded_schema import EmbeddedSchema
 from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lexer
@@ -30,7 +33,9 @@ from structgen.core.grammars.sources import load_text, named_file
 from structgen.core.grammars.token_terminals import resolved
 from structgen.core.regex.dfa import Dfa, from_strings
 from structgen.core.regex.pattern import full_match_dfa
-from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.core.text_sets.corpus import Corpus
+from structgen.core.text_sets.names import NameSet
+from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import (
     ConstraintError,
     EmptyLanguageError,
@@ -59,7 +64,9 @@ __all__ = [
     "compile_json_schema",
     "compile_lark",
     "compile_lark_source",
+    "compile_names",
     "compile_naming",
+    "compile_quotes",
     "compile_regex",
     "compile_tag_dispatch",
 ]
@@ -67,7 +74,11 @@ __all__ = [
 Syntax = Literal["python", "ecma"]
 LarkDialect = Literal["lark", "llguidance"]
 LEXERS = ("dynamic", "contextual")
-LARK_OPTIONS = ("start", "lexer", "json_options", "captures", "dialect", "grammars")
+SORTED_FROM = 1_000
+"""Options of a choice from which they are a sorted table, and no automaton."""
+WHOLE_TOKENS_TO = 100_000
+"""Bytes of names up to which an automaton reads them where a vocabulary does not spell each by itself."""
+LARK_OPTIONS = ("start", "lexer", "json_options", "captures", "dialect", "grammars", "terminals")
 """What `compile_lark`, and the constraint of Lark grammars, can be given beside the grammar."""
 
 
@@ -80,6 +91,10 @@ class Compilable(Protocol):
         ...
 
 
+Terminals: TypeAlias = "Mapping[str, NameSet | Corpus | Compilable | Grammar]"
+"""Terminals of a grammar whose texts are given with it, by name."""
+
+
 def compile_lark(
     source: str | Path,
     vocabulary: Vocabulary,
@@ -90,6 +105,7 @@ def compile_lark(
     captures: CapturesOption = (),
     dialect: LarkDialect = "lark",
     grammars: Mapping[str, str | Grammar | Compilable] | None = None,
+    terminals: Terminals | None = None,
     **unknown: Never,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a grammar in Lark's language, with ``%json {schema}`` for a JSON value of a schema, and special tokens
@@ -108,6 +124,8 @@ def compile_lark(
         captures: rules and terminals whose texts `Matcher.captures` names, or these with the names.
         dialect: "lark", or "llguidance": as llguidance writes it (docs/grammars.md); the package lark is not needed.
         grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones, constraints.
+        terminals: in the dialect "lark", what terminals that the grammar declares (``%declare QUOTE``) stand for: a
+            `NameSet`, a `Corpus`, a constraint, a compiled grammar.
         **unknown: none; of options that only Lark has, the error says what they are here.
 
     Raises:
@@ -134,6 +152,7 @@ def compile_lark(
         captures=captures,
         dialect=dialect,
         grammars=grammars,
+        terminals=terminals,
     )
 
 
@@ -148,10 +167,13 @@ def compile_lark_source(
     captures: CapturesOption = (),
     dialect: LarkDialect = "lark",
     grammars: Mapping[str, str | Grammar | Compilable] | None = None,
+    terminals: Terminals | None = None,
 ) -> CfgGrammar | LalrGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """As `compile_lark`, but a string is always text: it may be a stranger's, and names no file."""
     if lexer not in LEXERS:
         refuse_lexer(lexer)
+    if terminals and (dialect != "lark" or lexer != "dynamic"):
+        raise OptionsError("terminals are for the dialect 'lark' and lexer='dynamic'", option="terminals")
     if dialect == "llguidance":
         if lexer != "dynamic":
             raise OptionsError(f"the dialect 'llguidance' is for lexer='dynamic', not {lexer!r}")
@@ -174,13 +196,46 @@ def compile_lark_source(
         return compile_contextual(source, vocabulary, start)
     from structgen.core.grammars.lark_reader import read_lark
 
-    read = read_lark(source, start, json_options=json_options, captures=checked_captures(captures))
+    captured, given = checked_captures(captures), terminals or {}
+    read = read_lark(source, start, json_options=json_options, captures=captured, given=given)
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=4)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
-    if read.embedded:
-        return with_captures(embed(grammar, _schemas(read.embedded, vocabulary, naming), naming))
-    return with_captures(compile_grammar(grammar, naming))
+    contents = _schemas(read.embedded, vocabulary, naming) | _given(read.references, given, vocabulary, naming)
+    return with_captures(embed(grammar, contents, naming) if contents else compile_grammar(grammar, naming))
+
+
+def _given(
+    references: Mapping[int, str], terminals: Terminals, vocabulary: Vocabulary, naming: Vocabulary
+) -> dict[int, Grammar]:
+    """What reads the terminals that are given, by number.
+
+    Raises:
+        OptionsError: one that the grammar does not use, or something that is no such thing.
+    """
+    unused = sorted(terminals.keys() - set(references.values()))
+    if unused:
+        raise OptionsError(
+            f"the grammar does not use {unused[0]!r}; declare it (%declare {unused[0]}) and use it in a rule",
+            option="terminals", value=unused[0],
+        )  # fmt: skip
+    compiled = {name: _content(name, given, vocabulary.within(naming)) for name, given in terminals.items()}
+    return {number: compiled[name] for number, name in references.items()}
+
+
+def _content(name: str, given: Any, vocabulary: Vocabulary) -> Grammar:
+    if isinstance(given, NameSet):
+        return compile_names(given, vocabulary)
+    if isinstance(given, Corpus):
+        return compile_quotes(given, vocabulary)
+    if isinstance(given, Compilable):
+        return given.compile(vocabulary)
+    if isinstance(given, Grammar):
+        return given
+    raise OptionsError(
+        f"the terminal {name!r} is given as {given!r:.100}; expected a NameSet, a Corpus, a constraint or a grammar",
+        option="terminals", value=given,
+    )  # fmt: skip
 
 
 def _compile_llguidance(
@@ -217,7 +272,8 @@ def compile_gbnf(
     max_repetitions: int | None = None,
     captures: CapturesOption = (),
     dialect: GbnfDialect = "llama.cpp",
-) -> CfgGrammar | CapturingGrammar[CfgGrammar]:
+    terminals: Terminals | None = None,
+) -> CfgGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a grammar in GBNF, the notation of llama.cpp (text, or a ``Path`` to it), with special tokens as
     ``<name>``, ``<[7]>``, ``!<name>``, ``!<[7]>``; or in XGrammar's EBNF.
 
@@ -229,6 +285,7 @@ def compile_gbnf(
             32 bits can say in XGrammar.
         captures: rules whose texts `Matcher.captures` names, or these with the names.
         dialect: "llama.cpp" or "xgrammar".
+        terminals: what names that no rule defines stand for, see `compile_lark`.
 
     Raises:
         GrammarError: not a legal grammar (line, column and a caret).
@@ -237,7 +294,7 @@ def compile_gbnf(
         OptionsError: ``max_repetitions`` is no count; another ``dialect``; ``captures`` names what is no rule, or none
             that is used.
     """
-    from structgen.core.grammars.gbnf import MAX_REPEAT, read_gbnf
+    from structgen.core.grammars.gbnf import MAX_REPEAT, read_gbnf_with
 
     if dialect not in MAX_REPEAT:
         raise OptionsError(
@@ -246,8 +303,11 @@ def compile_gbnf(
     if max_repetitions is not None:
         check_count("max_repetitions", max_repetitions, 0)
     text = load_text(source)[0]
-    read = read_gbnf(text, start, max_repetitions, dialect=dialect, captures=checked_captures(captures))
-    return with_captures(compile_grammar(*resolved(read, vocabulary, text)))
+    captured, given = checked_captures(captures), terminals or {}
+    read, references = read_gbnf_with(text, start, max_repetitions, dialect=dialect, captures=captured, given=given)
+    grammar, naming = resolved(read, vocabulary, text)
+    contents = _given(references, given, vocabulary, naming)
+    return with_captures(embed(grammar, contents, naming) if contents else compile_grammar(grammar, naming))
 
 
 @waiting("compiling the grammar")
@@ -311,7 +371,7 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, syntax: Syntax = "python
 
 
 @waiting("compiling the choice")
-def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar:
+def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar | SortedGrammar:
     """Compile a choice: the output is one of these texts. O(characters).
 
     Raises:
@@ -322,6 +382,14 @@ def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar
     wrong = next((word for word in words if not isinstance(word, str)), None)
     if not words or wrong is not None:
         raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
+    names = NameSet.of_texts(words) if len(words) >= SORTED_FROM else None
+    if names is not None:
+        return compile_names(names, vocabulary)
+    return _compile_words(words, vocabulary)
+
+
+def _compile_words(words: Sequence[str], vocabulary: Vocabulary) -> CfgGrammar:
+    """As an automaton."""
     dfa = from_strings(words, MAX_STATES)
     return compile_dfa(dfa, "choice", f"{len(words)} options", vocabulary)
 
@@ -337,6 +405,42 @@ def compile_dfa(dfa: Dfa, name: str, source: str, vocabulary: Vocabulary) -> Cfg
         EmptyLanguageError: it accepts no text, or none that the vocabulary can spell.
     """
     return compile_grammar(regular_grammar(dfa, name, source), vocabulary)
+
+
+def compile_names(names: NameSet, vocabulary: Vocabulary) -> CfgGrammar | SortedGrammar:
+    """Compile a set of names: the output is one of them. O(1), but that a vocabulary which lacks bytes is looked at.
+
+    Raises:
+        EmptyLanguageError: the vocabulary spells none of them.
+
+    Warns:
+        GrammarWarning: it does not spell some, byte by byte, and there are too many to be read by whole tokens.
+    """
+    check_vocabulary(vocabulary)
+    missing = vocabulary.missing_bytes
+    if missing and len(names.text) <= WHOLE_TOKENS_TO and np.isin(names.text, missing).any():
+        return _compile_words(list(names), vocabulary)
+    return compile_sorted(names, vocabulary)
+
+
+def compile_quotes(
+    corpus: Corpus, vocabulary: Vocabulary, min_chars: int = 1, max_chars: int | None = None
+) -> SortedGrammar:
+    """Compile quotes of documents: the output is a part of one, from a border to a border. O(1).
+
+    Args:
+        corpus: the documents.
+        vocabulary: the model's tokens.
+        min_chars, max_chars: code points that a quote has; None: no limit but that of all (`MAX_POINTS`).
+
+    Raises:
+        EmptyLanguageError: no quote has as many, or the vocabulary cannot spell any.
+        OptionsError: the numbers are no counts, or exclude each other.
+    """
+    check_count("min_chars", min_chars, 0)
+    if max_chars is not None:
+        check_count("max_chars", max_chars, max(min_chars, 1))
+    return compile_sorted(corpus, vocabulary, min_chars, max_chars)
 
 
 def compile_json_lines(

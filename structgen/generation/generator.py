@@ -36,11 +36,15 @@ from structgen.generation.results import (
 )
 from structgen.generation.scheduler.inline import ROWS, steps
 from structgen.generation.scheduler.request import Event, Request
+from structgen.generation.searcher import Searcher
 from structgen.generation.target_sampler import TargetOptions, TargetSampler
 from structgen.options import check_count
 
 if TYPE_CHECKING:
     from structgen.core.constraints.sources import TypeForm
+    from structgen.generation.search import SearchRun
+    from structgen.generation.search.distortion import Distortion
+    from structgen.generation.search.method import Method as SearchMethod
     from structgen.generation.target import Budget, Method, SampleRun, Target
 
 
@@ -547,6 +551,71 @@ class Generator(PreparedModel):
             UnsatisfiableTargetError: no text of the constraint can be written. Others as ``target``.
         """
         return TargetSampler(self).sample(prompt, constraint, n, method, seed=seed, budget=budget, **options)
+
+    @overload
+    def search(
+        self,
+        prompt: Prompt,
+        constraint: re.Pattern[str] | list[str] | tuple[str, ...],
+        *,
+        method: str | SearchMethod = "beam",
+        n: int = 1,
+        **options: Any,
+    ) -> SearchRun[str]: ...
+
+    @overload
+    def search(
+        self, prompt: Prompt, constraint: Source[T], *, method: str | SearchMethod = "beam", n: int = 1, **options: Any
+    ) -> SearchRun[T]: ...
+
+    @overload
+    def search(
+        self,
+        prompt: Prompt,
+        constraint: TypeForm[T],
+        *,
+        method: str | SearchMethod = "beam",
+        n: int = 1,
+        **options: Any,
+    ) -> SearchRun[T]: ...
+
+    @overload
+    def search(
+        self, prompt: Prompt, constraint: Any, *, method: str | SearchMethod = "beam", n: int = 1, **options: Any
+    ) -> SearchRun[Any]: ...
+
+    def search(
+        self, prompt: Prompt, constraint: Any, *, method: str | SearchMethod = "beam", n: int = 1, **options: Any
+    ) -> SearchRun[Any]:
+        """The ``n`` best outputs, or ``n`` that differ, as a method has it. See docs/decoding.md: which one when.
+
+        Args:
+            method: its name, or one that is made, with its options ("beam", "best_first", "exact", ...;
+                ``structgen.generation.search.METHODS`` has them all).
+            n: how many outputs; fewer come where there are no more.
+            **options: the method's own, and ``max_new_tokens``, ``stop``, ``seed``, ``schema_in_prompt``,
+                ``schema_form`` as ``GenerationOptions`` has them.
+
+        Raises:
+            IncompleteOutputError: no output fits in the budget.
+            RefusedValueError: the type's own validators refuse the value of every output.
+            GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
+        """
+        return Searcher(self).search(prompt, constraint, method=method, n=n, **options)
+
+    def distortion(self, prompt: Prompt, constraint: Any, *, n: int = 100, **options: Any) -> Distortion:
+        """How far masks and filters bend the distribution that ``generate`` draws from: by ``n`` draws, which cost as
+        much as outputs. See docs/decoding.md.
+
+        Args:
+            **options: temperature (1) and filters as ``GenerationOptions`` has them, ``max_new_tokens``, ``seed``,
+                ``schema_in_prompt``, ``schema_form``.
+
+        Raises:
+            IncompleteOutputError: no output fits in the budget.
+            GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
+        """
+        return Searcher(self).distortion(prompt, constraint, n=n, **options)
 
     def choice(self, prompt: Prompt, options: Sequence[Option]) -> ChoiceResult[Option]:
         """The probability of each option as the whole reply, given that the reply is one of them.

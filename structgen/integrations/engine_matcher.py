@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from structgen.core.engines.bitmask import fill_next_token_bitmasks
 from structgen.core.engines.protocols import Grammar, Matcher
+from structgen.integrations.budgets import BudgetedMask
 
 Bitmask = npt.NDArray[np.int32]
 
@@ -25,9 +26,14 @@ class RequestMatcher:
         grammar: the compiled constraint.
         ends: ids that end this request's output; those outside the vocabulary, and those that the grammar names as
             parts of the text, are passed over. None: the vocabulary's.
+
+    Attributes:
+        matcher: where the output stands in its grammar.
+        budget: what its token budget takes out of its masks; None: nothing.
+        taken: tokens that were accepted, without those after the end.
     """
 
-    __slots__ = ("_added", "_after_end", "_end", "_ends", "_removed", "_seen", "matcher")
+    __slots__ = ("_added", "_after_end", "_end", "_ends", "_removed", "_seen", "budget", "matcher", "taken")
 
     def __init__(self, grammar: Grammar, ends: Iterable[int] | None = None) -> None:
         vocabulary = grammar.vocabulary
@@ -37,8 +43,9 @@ class RequestMatcher:
         self._added, self._removed = self._ends - own, own - self._ends
         self._end = vocabulary.eos_token_ids[0]
         self._seen: tuple[Any, Bitmask | None] = (None, None)  # the last tensor, and its array
-        self._after_end = 0
+        self._after_end = self.taken = 0
         self.matcher: Matcher = grammar.matcher()
+        self.budget: BudgetedMask | None = None
 
     def fresh(self) -> RequestMatcher:
         """A matcher of the same request kind at the start of the text."""
@@ -62,18 +69,26 @@ class RequestMatcher:
         """
         rows = self.rows(bitmask)
         self.matcher.fill_next_token_bitmask(rows, index)
-        self.set_ends(rows[index])
+        self.finish(rows[index])
 
-    def set_ends(self, row: Bitmask) -> None:
-        """Complete a row that the matcher has filled; mutates it."""
+    def finish(self, row: Bitmask) -> None:
+        """Complete a row that the matcher has filled, by the budget and the request's ends; mutates it."""
         if self.matcher.is_terminated():
             row[:] = -1
             return
+        if self.budget is not None and self.taken >= self.budget.awake_at:
+            self.budget.narrow(row, self.taken)
         if self._added and _bit(row, self._end):
             for token in self._added:
                 row[token >> 5] |= np.int32(_BITS[token & 31])
         for token in self._removed:
             row[token >> 5] &= ~np.int32(_BITS[token & 31])
+
+    @property
+    def changes_masks(self) -> bool:
+        """Whether `finish` may change a mask here."""
+        awake = self.budget is not None and self.taken >= self.budget.awake_at
+        return awake or bool(self._added or self._removed) or self.matcher.is_terminated()
 
     def accept(self, token: int) -> bool:
         """Advance by a token; False, and nothing changes, where it is not allowed or lies outside the vocabulary."""
@@ -84,7 +99,31 @@ class RequestMatcher:
             token = self._end
         elif token in self._removed or not 0 <= token < self.matcher.grammar.vocabulary.size:
             return False
-        return self.matcher.accept_token(token)
+        if not self.matcher.accept_token(token):
+            return False
+        self._count(token)
+        return True
+
+    def accept_and_fill(self, token: int, bitmask: Any, index: int) -> bool:
+        """`accept`, and if it is taken `fill` behind it, in one call where the engine has one."""
+        if token in self._ends or token in self._removed or not 0 <= token < self.matcher.grammar.vocabulary.size:
+            taken = self.accept(token)
+            if taken:
+                self.fill(bitmask, index)
+            return taken
+        if self.matcher.is_terminated():
+            return False
+        rows = self.rows(bitmask)
+        if not self.matcher.advance_and_fill(token, rows, index):
+            return False
+        self._count(token)
+        self.finish(rows[index])
+        return True
+
+    def _count(self, token: int) -> None:
+        if self.budget is not None:
+            self.budget.follow(token, self.taken)
+        self.taken += 1
 
     def accept_all(self, tokens: Sequence[int]) -> bool:
         """Advance by tokens up to the end; False, and nothing changes, if one is not allowed."""
@@ -113,12 +152,17 @@ class RequestMatcher:
         after = min(count, self._after_end)
         if count > after:
             self.matcher.rollback(count - after)
+            self.taken -= count - after
+            if self.budget is not None:
+                self.budget.back(self.taken)
         self._after_end -= after
 
     def reset(self) -> None:
         """Back to the start of the text."""
         self.matcher.reset()
-        self._after_end = 0
+        self._after_end = self.taken = 0
+        if self.budget is not None:
+            self.budget.back(0)
 
 
 def fill_rows(places: Sequence[tuple[int, RequestMatcher]], bitmask: Any) -> None:
@@ -135,7 +179,8 @@ def fill_rows(places: Sequence[tuple[int, RequestMatcher]], bitmask: Any) -> Non
         matchers[row] = request.matcher
     fill_next_token_bitmasks(matchers, rows)
     for row, request in places:
-        request.set_ends(rows[row])
+        if request.changes_masks:
+            request.finish(rows[row])
 
 
 _BITS = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32)).view(np.int32)

@@ -53,6 +53,7 @@ from structgen.server.prompts import (
 from structgen.server.reply_shapes import ReplyConstraint
 from structgen.server.sequences import SequenceEnd, SequenceEvent
 from structgen.server.settings import ServingSettings
+from structgen.server.sources import message_texts, sources_of
 from structgen.server.tool_formats import messages_for_template, messages_in_words
 
 
@@ -66,15 +67,17 @@ def chat_work(
     """
     if request.top_logprobs is not None and not request.logprobs:
         raise RequestError.at(("top_logprobs",), "top_logprobs needs logprobs to be true")
+    messages = [plain_message(message) for message in request.messages]
+    sources = sources_of(request, message_texts(messages), settings)
     constraint = one_constraint(
-        format_constraint(request.response_format, settings),
-        structured_constraint(request.structured_outputs, settings),
+        format_constraint(request.response_format, settings, sources),
+        structured_constraint(request.structured_outputs, settings, sources),
         grammar_constraint(request.grammar, settings),
     )
     tools, custom = as_functions(request.tools or [])
     choice: Any = request.tool_choice
     return reply_work(
-        [plain_message(message) for message in request.messages],
+        messages,
         tokenizer,
         vocabulary,
         settings,

@@ -25,6 +25,7 @@ from structgen.server.openai_types import CompletionRequest
 from structgen.server.prompts import token_ids
 from structgen.server.sequences import SequenceEnd, SequenceEvent, TokenChoice
 from structgen.server.settings import ServingSettings
+from structgen.server.sources import sources_of
 
 DEFAULT_TOKENS = 16
 """The budget where none is named, as OpenAI's API has it."""
@@ -48,6 +49,8 @@ def completion_work(
         raise RequestError.at(
             ("prompt",), f"{len(prompts)} prompts of {choices} outputs; at most {settings.max_rows} are written at once"
         )
+    texts = {f"prompt[{number}]": prompt for number, (_, prompt) in enumerate(prompts) if isinstance(prompt, str)}
+    sources = sources_of(request, texts, settings)
     sequence = sequence_of(
         request,
         vocabulary,
@@ -64,7 +67,8 @@ def completion_work(
         ],
         choices=choices,
         constraint=one_constraint(
-            structured_constraint(request.structured_outputs, settings), grammar_constraint(request.grammar, settings)
+            structured_constraint(request.structured_outputs, settings, sources),
+            grammar_constraint(request.grammar, settings),
         ),
         logprobs=request.logprobs,
     )

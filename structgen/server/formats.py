@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.specs import DEFAULT_OPTIONS, ConstraintSpec
 from structgen.errors import Place
@@ -16,6 +19,8 @@ from structgen.server.openai_types import (
 )
 from structgen.server.settings import ServingSettings
 
+Sources: TypeAlias = "Mapping[str, Any]"
+NO_SOURCES: Sources = {}
 LENIENT = JsonOptions(unsupported="ignore")
 
 
@@ -33,7 +38,9 @@ class PlacedConstraint:
 
 
 def format_constraint(
-    given: TextFormat | JsonObjectFormat | JsonSchemaResponseFormat | None, settings: ServingSettings
+    given: TextFormat | JsonObjectFormat | JsonSchemaResponseFormat | None,
+    settings: ServingSettings,
+    sources: Sources = NO_SOURCES,
 ) -> PlacedConstraint | None:
     """The constraint that ``response_format`` asks for.
 
@@ -43,19 +50,26 @@ def format_constraint(
     if given is None or isinstance(given, TextFormat):
         return None
     if isinstance(given, JsonObjectFormat) and given.schema_ is not None:
-        return schema_constraint(JsonSchemaFormat(schema=given.schema_), ("response_format", "schema"), settings)
+        return schema_constraint(
+            JsonSchemaFormat(schema=given.schema_), ("response_format", "schema"), settings, sources
+        )
     if isinstance(given, JsonObjectFormat):
         return placed(ConstraintSpec("json_object", True), ("response_format",), settings)
-    return schema_constraint(given.json_schema, ("response_format", "json_schema", "schema"), settings)
+    return schema_constraint(given.json_schema, ("response_format", "json_schema", "schema"), settings, sources)
 
 
-def schema_constraint(given: JsonSchemaFormat, place: Place, settings: ServingSettings) -> PlacedConstraint:
+def schema_constraint(
+    given: JsonSchemaFormat, place: Place, settings: ServingSettings, sources: Sources = NO_SOURCES
+) -> PlacedConstraint:
     """The constraint of a schema with ``strict``: what cannot be enforced is refused unless it is written as false."""
     options = LENIENT if given.strict is False else DEFAULT_OPTIONS
-    return placed(ConstraintSpec("schema", given.schema_, options), place, settings, "json_schema")
+    spec = ConstraintSpec("schema", given.schema_, options, sources=sources)
+    return placed(spec, place, settings, "json_schema")
 
 
-def structured_constraint(given: StructuredOutputs | None, settings: ServingSettings) -> PlacedConstraint | None:
+def structured_constraint(
+    given: StructuredOutputs | None, settings: ServingSettings, sources: Sources = NO_SOURCES
+) -> PlacedConstraint | None:
     """The constraint that ``structured_outputs`` asks for.
 
     Raises:
@@ -72,7 +86,7 @@ def structured_constraint(given: StructuredOutputs | None, settings: ServingSett
         named = ", ".join(name for name, _ in asked) or "none"
         raise RequestError.at(root, f"structured_outputs needs exactly one of its fields; there are: {named}")
     name, value = asked[0]
-    return placed(ConstraintSpec(name, value), (*root, name), settings)
+    return placed(ConstraintSpec(name, value, sources=sources), (*root, name), settings)
 
 
 def grammar_constraint(text: str | None, settings: ServingSettings) -> PlacedConstraint | None:

@@ -132,6 +132,7 @@ class CommonFields(_Filters):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
     priority: Annotated[int, Field(ge=-100, le=100)] | None = None
     structured_outputs: StructuredOutputs | None = None
+    sources: dict[str, str | Items[str] | dict[str, str]] | None = None
     structgen: StructgenExtension = StructgenExtension()
     stream: bool | None = None
     stream_options: StreamOptions | None = None

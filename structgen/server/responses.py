@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from structgen.core.constraints.thinking import THOUGHT
@@ -38,6 +38,7 @@ from structgen.server.responses_types import (
 )
 from structgen.server.sequences import SequenceEnd, SequenceEvent
 from structgen.server.settings import ServingSettings
+from structgen.server.sources import message_texts, sources_of
 
 LOGPROBS = "message.output_text.logprobs"
 
@@ -57,14 +58,17 @@ def response_work(
     wants_logprobs = LOGPROBS in (request.include or ()) or request.top_logprobs is not None
     tools, custom = as_functions([_nested(tool) for tool in request.tools or []])
     choice: Any = request.tool_choice
+    messages = plain_input(request)
+    sources = sources_of(request, message_texts(messages), settings)
     return reply_work(
-        plain_input(request),
+        messages,
         tokenizer,
         vocabulary,
         settings,
         request=request,
         constraint=one_constraint(
-            _text_constraint(request, settings), structured_constraint(request.structured_outputs, settings)
+            _text_constraint(request, settings, sources),
+            structured_constraint(request.structured_outputs, settings, sources),
         ),
         tools=tools,
         custom=custom,
@@ -77,13 +81,15 @@ def response_work(
     )
 
 
-def _text_constraint(request: ResponseRequest, settings: ServingSettings) -> PlacedConstraint | None:
+def _text_constraint(
+    request: ResponseRequest, settings: ServingSettings, sources: Mapping[str, Any]
+) -> PlacedConstraint | None:
     given = request.text.format if request.text else None
     if not isinstance(given, ResponseJsonSchema):
-        found = format_constraint(given, settings)
+        found = format_constraint(given, settings, sources)
         return None if found is None else PlacedConstraint(found.constraint, ("text", "format"), found.kind)
     fields = {"name": given.name, "schema": given.schema_, "strict": given.strict}
-    return schema_constraint(JsonSchemaFormat.model_validate(fields), ("text", "format", "schema"), settings)
+    return schema_constraint(JsonSchemaFormat.model_validate(fields), ("text", "format", "schema"), settings, sources)
 
 
 def _nested(tool: FlatFunction | FlatCustom) -> FunctionTool | CustomTool:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer.main
 
+from structgen import NameSet
 from structgen.cli import datastore
 from structgen.cli.commands import app
 from tests.cli.running import run
@@ -38,6 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "prompt": "p"}\n')
     (tmp_path / "schema.json").write_text(SCHEMA)
     (tmp_path / "text.txt").write_text("abc")
+    NameSet.build(["abc"]).save(tmp_path / "known.names")
     (tmp_path / "data").mkdir()
     tests = [{"valid": True, "data": True}, {"valid": False, "data": 1}]
     (tmp_path / "data" / "A---one.json").write_text(json.dumps({"schema": {"type": "boolean"}, "tests": tests}))
@@ -57,6 +59,8 @@ GOOD: dict[str, list[str]] = {
     "show-mask": ["show-mask", SCHEMA, "--text", '"'],
     "demo": ["demo", "--only", "sentiment"],
     "datastore": ["datastore", "text.txt", "-o", "x.npz"],
+    "names build": ["names", "build", "text.txt", "-o", "x.names"],
+    "names show": ["names", "show", "known.names"],
     "sample": ["sample", "p", "--schema", SCHEMA, "-n", "2", "--seed", "1"],
     "compare-distributions": ["compare-distributions", "p", "--schema", SCHEMA, "-n", "5"],
     "bench jsonschemabench": BENCH,
@@ -75,6 +79,8 @@ BAD: dict[str, list[str]] = {
     "show-mask": ["show-mask", SCHEMA, "-O", "nothing=1"],
     "demo": ["demo", "--only", "nothing"],
     "datastore": ["datastore", "no.txt", "-o", "x.npz"],
+    "names build": ["names", "build", "no.txt", "-o", "x.names"],
+    "names show": ["names", "show", "text.txt"],
     "sample": ["sample", "p", "--regex", "("],
     "compare-distributions": ["compare-distributions", "p"],
     "bench jsonschemabench": ["bench", "jsonschemabench", "--data", "nowhere"],

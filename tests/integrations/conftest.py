@@ -32,18 +32,15 @@ def entry_points_on_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 def registered(entry_points_on_path: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """vLLM has loaded its plugins, with structgen switched on."""
     plugins = pytest.importorskip("vllm.plugins", reason="vLLM is not here; `make test-engines` fetches it")
-    from vllm.sampling_params import SamplingParams
-    from vllm.v1.structured_output import StructuredOutputManager
-
     monkeypatch.setenv("STRUCTGEN_VLLM", "1")
     monkeypatch.setattr(plugins, "plugins_loaded", False)
     monkeypatch.setenv("VLLM_PLUGINS", "structgen")
     plugins.load_general_plugins()
     yield
-    for owner, name in ((SamplingParams, "_validate_structured_outputs"), (StructuredOutputManager, "grammar_init")):
-        original = getattr(getattr(owner, name), "structgen_original", None)
-        if original is not None:
-            setattr(owner, name, original)
+    from structgen.integrations.vllm import plugin
+
+    for hook in (*plugin.BACKEND, *plugin.EXTRAS):
+        hook.undo()
 
 
 @pytest.fixture

@@ -43,6 +43,8 @@ FLAT = {"type": "function", "name": "f", "parameters": SCHEMA}
 FLAT_TOOLS = {"tools": [FLAT, {"type": "function", "name": "g"}]}
 TAG = {"type": "structural_tag", "structures": [{"begin": "<a>", "schema": SCHEMA, "end": "</a>"}], "triggers": ["<a"]}
 
+QUOTED = {"anyOf": [SCHEMA, {"x-structgen": {"quoteOf": "letter"}}]}
+
 Sample = tuple[dict[str, Any], dict[str, Any]]
 """Fields, and those without them: what has an effect makes another work of the one than of the other."""
 
@@ -59,6 +61,7 @@ SAMPLING = [
     alone(temperature=0.3), alone(top_p=0.5), alone(frequency_penalty=0.5), alone(presence_penalty=-0.5),
     alone(logit_bias={"65": 5}), alone(stream=True), beside({"stream": True}, stream_options={"include_usage": True}),
     alone(top_k=5), alone(min_p=0.1), alone(repetition_penalty=1.1), alone(priority=3), alone(cache_salt="x"),
+    beside({"structured_outputs": {"json": QUOTED}}, sources={"letter": "other"}),
     *(alone(structured_outputs=outputs) for outputs in (
         {"json": SCHEMA}, {"regex": "a+"}, {"choice": ["a", "b"]}, {"grammar": 'root ::= "a"'}, {"json_object": True},
         {"structural_tag": TAG},

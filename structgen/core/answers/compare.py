@@ -9,32 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from structgen.core.answers.deciding import Decision, Questions, answering
 from structgen.core.answers.joint import Joint
-from structgen.core.answers.occurrences import (
-    Occurrence,
-    anything_in,
-    dialect_for,
-    occurrences,
-    responsible,
-    value_at,
-    without,
-)
+from structgen.core.answers.occurrences import value_at
+from structgen.core.answers.reasons import MAX_EDITS, forbidding, holds
 from structgen.core.answers.sources import schema_of
 from structgen.core.json_schema.dialects import subschemas
-from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import FALSE
 from structgen.core.json_schema.lowering import Lowered
 from structgen.core.json_schema.pointers import ROOT
-from structgen.errors import PatternError, SchemaError, TooComplexError, UndecidedError
+from structgen.errors import UndecidedError
 from structgen.options import JsonOptions, checked_options
 
 if TYPE_CHECKING:
     from referencing import Registry
 
 Verdict = Literal["equal", "narrower", "wider", "incomparable", "unknown"]
-MAX_TOGETHER = 64
-"""Occurrences among which a set that tells schemas apart together is looked for."""
-MAX_EDITS = 600
-"""Occurrences that are tried one by one."""
 _DEPARTING = ("hostname", "idn-hostname", "host-name", "time", "date-time", "regex")
 
 
@@ -142,26 +130,11 @@ class _Sides:
         """See `Difference.keywords`."""
         index = int(refuses_new)
         schema, other, registry = self.schemas[index], self.schemas[1 - index], self.registries[index]
-        dialect = dialect_for(schema, self.options, registry)
-        anything = anything_in(dialect)
 
-        def helps(silent: Sequence[Occurrence]) -> bool:
-            try:
-                lowered = Lowered(without(schema, silent, anything), self.options, registry)
-                return evaluate(lowered.root, value, lowered.refs)
-            except (SchemaError, PatternError, TooComplexError, RecursionError):
-                return False
+        def allows(edited: Any) -> bool:
+            return holds(edited, value, self.options, registry)
 
-        listed = occurrences(schema, dialect)
-        if len(listed) > MAX_EDITS:
-            return
-        leaves = [one for one in listed if not one.is_container]
-        alone, together = responsible(leaves, helps, MAX_TOGETHER)
-        if not alone and not together:
-            containers = [one for one in listed if one.is_container]
-            alone, together = responsible(sorted(containers, key=lambda one: -len(one.path)), helps, MAX_TOGETHER)
-            alone = alone[:1]
-        for one in alone or together:
+        for one in forbidding(schema, allows, self.options, registry, MAX_EDITS).occurrences:
             has, there = value_at(other, one.path)
             if one.kind == "name" and has and isinstance(there, list) and one.name in there:
                 has = True

@@ -29,7 +29,7 @@ _OPTIONAL = 0.6
 _UNDECLARED = 0.15
 
 
-class Drawing:
+class DocumentDrawing:
     """Draws documents of one node.
 
     Args:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from structgen.core.answers.deciding import UNDECIDED, Questions, answering
-from structgen.core.answers.drawing import Drawing
+from structgen.core.answers.drawing import DocumentDrawing
 from structgen.core.answers.joint import Joint
 from structgen.core.answers.occurrences import Occurrence, anything_in, dialect_for, occurrences, without
 from structgen.core.answers.picks import Manner, RandomPicks
@@ -32,7 +32,7 @@ STYLES: dict[str, Manner] = {
     "invalid": "readable",
 }
 FUTILE = 60
-"""Drawings in a row that give nothing new, after which there are no more."""
+"""Documents one after another that give nothing new, after which there are no more."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def examples(
         raise UnsatisfiableSchemaError("no JSON value satisfies the schema, so there are no examples")
     if style == "minimal":
         return iter([Example(_later(questions, root, Values(options).text(node).decode()), "a shortest document")][:n])
-    drawing = Drawing(node, options, RandomPicks(seed, STYLES[style]), size)
+    drawing = DocumentDrawing(node, options, RandomPicks(seed, STYLES[style]), size)
     return _distinct(drawing, questions, root, n)
 
 
@@ -102,7 +102,7 @@ def _later(questions: Questions, formula: Formula, text: str) -> str:
     return later if later != text and questions.holds(formula, loads_exact(later)) else text
 
 
-def _distinct(drawing: Drawing, questions: Questions, formula: Formula, n: int) -> Iterator[Example]:
+def _distinct(drawing: DocumentDrawing, questions: Questions, formula: Formula, n: int) -> Iterator[Example]:
     seen: set[str] = set()
     futile = 0
     while len(seen) < n and futile < FUTILE:
@@ -157,7 +157,7 @@ def _spread(misses: NearMisses, n: int, size: int, seed: int) -> Iterator[Exampl
         except (*UNDECIDED, SchemaError):
             continue
         if node is not None:
-            drawing = Drawing(node, misses._options, RandomPicks(seed + number), size)
+            drawing = DocumentDrawing(node, misses._options, RandomPicks(seed + number), size)
             name = f" of {occurrence.name!r}" if occurrence.name else ""
             source = (_distinct(drawing, questions, missed, n), f"breaks {occurrence.keyword}{name} alone", occurrence)
             sources.append(source)

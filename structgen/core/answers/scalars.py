@@ -197,7 +197,7 @@ def _rank(byte: int) -> int:
 
 def _readable(dfa: Dfa, state: int) -> list[tuple[int, int]]:
     """The transitions of a state by how well their bytes read; the readable ones only, where there are any."""
-    row = dfa.transitions[state].tolist()
-    bytes_there = sorted((byte for byte in range(256) if row[byte] >= 0), key=_rank)
+    transitions = dfa.transitions[state].tolist()
+    bytes_there = sorted((byte for byte in range(256) if transitions[byte] >= 0), key=_rank)
     readable = [byte for byte in bytes_there if _rank(byte) < len(_ORDER)]
-    return [(byte, row[byte]) for byte in (readable or bytes_there)[:64]]
+    return [(byte, transitions[byte]) for byte in (readable or bytes_there)[:64]]

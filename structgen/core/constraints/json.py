@@ -22,6 +22,7 @@ from structgen.core.constraints.combined import Combinable
 from structgen.core.constraints.sources import Source
 from structgen.core.constraints.text import choice, compiled_regex
 from structgen.core.json_prefix import loads_partial
+from structgen.core.json_schema.keywords_data import with_sources, without_sources
 from structgen.core.json_schema.loading import load_schema
 from structgen.core.json_schema.lowering import may_be_open, open_objects
 from structgen.core.json_schema.plain import plain_json
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from structgen.core.python_types.schemas import Derived
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
+Sources: TypeAlias = "Mapping[str, Any] | None"
 
 
 @dataclass(frozen=True)
@@ -146,28 +148,38 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
     def instruction(self, form: SchemaForm = "schema") -> str:
         """Asks for JSON and shows the schema, in this form."""
         shown = self._schema if self._shown is None else self._shown
-        return FORMS[form](shown, self.registry)
+        return FORMS[form](without_sources(shown), self.registry)
 
 
 @overload
 def json_schema(
-    source: Source[T], options: JsonOptions | None = None, *, registry: Registry[Any] | None = None
+    source: Source[T],
+    options: JsonOptions | None = None,
+    *,
+    registry: Registry[Any] | None = None,
+    sources: Sources = None,
 ) -> JsonSchemaConstraint[T]: ...
 
 
 @overload
 def json_schema(
-    source: TypeForm[T], options: JsonOptions | None = None, *, registry: Registry[Any] | None = None
+    source: TypeForm[T],
+    options: JsonOptions | None = None,
+    *,
+    registry: Registry[Any] | None = None,
+    sources: Sources = None,
 ) -> JsonSchemaConstraint[T]: ...
 
 
 @overload
 def json_schema(
-    source: Any, options: JsonOptions | None = None, *, registry: Registry[Any] | None = None
+    source: Any, options: JsonOptions | None = None, *, registry: Registry[Any] | None = None, sources: Sources = None
 ) -> JsonSchemaConstraint[Any]: ...
 
 
-def json_schema(source: Any, options: JsonOptions | None = None, *, registry: Registry[Any] | None = None) -> Any:
+def json_schema(
+    source: Any, options: JsonOptions | None = None, *, registry: Registry[Any] | None = None, sources: Sources = None
+) -> Any:
     """JSON that satisfies a schema.
 
     Args:
@@ -177,6 +189,8 @@ def json_schema(source: Any, options: JsonOptions | None = None, *, registry: Re
             it keeps them (``extra="allow"``). A function stands for its arguments: a dict of them by name.
         options: how the JSON may be spelled; None: ``JsonOptions()``.
         registry: where references to other documents are looked up.
+        sources: what the names in ``"x-structgen": {"quoteOf": "<name>"}`` and ``{"oneOf": "<name>"}`` stand for: a
+            text, texts by name or a `Corpus`; a list of names or a `NameSet`.
 
     Raises:
         SchemaError: unreadable file, no JSON.
@@ -194,7 +208,7 @@ def json_schema(source: Any, options: JsonOptions | None = None, *, registry: Re
         adapter, (written, shown, report) = _from_type(source)
         options = readable_options(options)
     try:
-        schema = copy.deepcopy(plain_json(written))  # the caller's dict may change later
+        schema = copy.deepcopy(plain_json(with_sources(written, sources or {})))  # the caller's dict may change later
         return JsonSchemaConstraint(
             options, schema, _key_of(schema), kind, adapter, registry, report, plain_json(shown)
         )

@@ -46,12 +46,14 @@ class ConstraintSpec:
         options: how JSON may be spelled.
         special_tokens: names of tokens that are no text, with their ids: what is meant where structural tags, grammars
             and expressions spell them.
+        sources: what names of sources in a schema stand for, see ``json_schema``.
     """
 
     kind: str
     source: Any
     options: JsonOptions = DEFAULT_OPTIONS
     special_tokens: Mapping[str, int] = field(default_factory=dict, compare=False)
+    sources: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def constraint(self) -> Constraint:
@@ -129,7 +131,9 @@ def texts_of(text: str) -> Any:
 
 
 def _schema(spec: ConstraintSpec) -> Constraint:
-    return json_schema(spec.source if isinstance(spec.source, Path) else load_schema(spec.source), spec.options)
+    return json_schema(
+        spec.source if isinstance(spec.source, Path) else load_schema(spec.source), spec.options, sources=spec.sources
+    )
 
 
 def _json(spec: ConstraintSpec) -> Constraint:
@@ -138,7 +142,7 @@ def _json(spec: ConstraintSpec) -> Constraint:
         value = value == "true"
     if isinstance(value, str):
         raise SpecificationError("a schema is an object, a boolean, or the JSON text of an object")
-    return json_schema(value, spec.options)
+    return json_schema(value, spec.options, sources=spec.sources)
 
 
 def _lark(spec: ConstraintSpec) -> Constraint:

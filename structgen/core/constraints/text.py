@@ -14,6 +14,7 @@ from structgen.core.compilers import (
     LEXERS,
     LarkDialect,
     Syntax,
+    Terminals,
     compile_choice,
     compile_gbnf,
     compile_lark_source,
@@ -82,6 +83,7 @@ class LarkConstraint(TextConstraint):
     captured: tuple[tuple[str, str], ...] = ()
     dialect: LarkDialect = "lark"
     grammars: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+    terminals: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
 
     def content_key(self) -> Hashable:
         """See `structgen.core.constraints.cache.content_key`; that of constraints in ``grammars`` is part of it."""
@@ -90,6 +92,7 @@ class LarkConstraint(TextConstraint):
         others = [
             joined(name, given if isinstance(given, str) else content_key(given)) for name, given in self.grammars
         ]
+        others += [joined(name, content_key(given)) for name, given in self.terminals]
         own = (self.source, self.start, self.lexer, self.json_options, self.captured, self.dialect)
         return joined("lark", own, *others)
 
@@ -103,6 +106,7 @@ class LarkConstraint(TextConstraint):
             captures=dict(self.captured),
             dialect=self.dialect,
             grammars=dict(self.grammars),
+            terminals=dict(self.terminals),
         )
 
     def instruction(self) -> str:
@@ -120,6 +124,7 @@ class GbnfConstraint(TextConstraint):
     max_repetitions: int | None = None
     captured: tuple[tuple[str, str], ...] = ()
     dialect: GbnfDialect = "llama.cpp"
+    terminals: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
@@ -132,7 +137,16 @@ class GbnfConstraint(TextConstraint):
             max_repetitions=self.max_repetitions,
             captures=dict(self.captured),
             dialect=self.dialect,
+            terminals=dict(self.terminals),
         )
+
+    def content_key(self) -> Hashable:
+        """See `structgen.core.constraints.cache.content_key`."""
+        if isinstance(self.source, Path):
+            return None
+        others = [joined(name, content_key(given)) for name, given in self.terminals]
+        about = (self.source, self.start, self.max_repetitions, self.captured, self.dialect, self.names)
+        return joined("gbnf", about, *others)
 
     def instruction(self) -> str:
         """Asks for a text of the grammar and shows it."""
@@ -227,6 +241,7 @@ def lark(
     captures: CapturesOption = (),
     dialect: LarkDialect = "lark",
     grammars: Mapping[str, Any] | None = None,
+    terminals: Terminals | None = None,
     **unknown: Never,
 ) -> LarkConstraint:
     """Text of a Lark grammar (its text, or a path); see ``compile_lark``. ``grammars`` are texts or constraints."""
@@ -234,8 +249,9 @@ def lark(
         refuse_lark_options(unknown, LARK_OPTIONS)
     if lexer not in LEXERS:
         refuse_lexer(lexer)
-    others = tuple((grammars or {}).items())
-    return LarkConstraint(named_file(source), start, lexer, json_options, checked_captures(captures), dialect, others)
+    others, given = tuple((grammars or {}).items()), tuple((terminals or {}).items())
+    captured = checked_captures(captures)
+    return LarkConstraint(named_file(source), start, lexer, json_options, captured, dialect, others, given)
 
 
 def gbnf(
@@ -245,9 +261,11 @@ def gbnf(
     max_repetitions: int | None = None,
     captures: CapturesOption = (),
     dialect: GbnfDialect = "llama.cpp",
+    terminals: Terminals | None = None,
 ) -> GbnfConstraint:
     """Text of a GBNF grammar (its text, or a ``Path``), or of one in XGrammar's EBNF; see ``compile_gbnf``."""
-    return GbnfConstraint(source, start, max_repetitions, checked_captures(captures), dialect)
+    given = tuple((terminals or {}).items())
+    return GbnfConstraint(source, start, max_repetitions, checked_captures(captures), dialect, given)
 
 
 def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.logits import host_logits
-from structgen.core.kernels.calls import writable_address
+from structgen.core.engines.logits import HostLogits, host_logits
+from structgen.core.kernels.calls import address_of, writable_address
 from structgen.core.kernels.sampling import calls
+from structgen.core.kernels.sampling.layout import CACHED_BYTES
 from structgen.errors import BitmaskError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # Waking a thread costs tens of µs and a mask takes one or two, so small batches are filled by the caller.
 MASKS_PER_THREAD = 64
 LOGITS_PER_THREAD, PARTS_PER_THREAD = 1 << 18, 4
+MASKED_PER_DRAWN = 8  # logits that are masked while one is drawn from
 _INT32 = np.dtype(np.int32)
 
 
@@ -116,7 +118,9 @@ def check_apart(matchers: Sequence[Matcher | None]) -> None:
 
 
 def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.NDArray[np.int32]) -> None:
-    """Fill row i of ``bitmask`` for ``matchers[i]``; None leaves its row as it is. Large batches use several threads.
+    """Fill row i of ``bitmask`` for ``matchers[i]``; None leaves its row as it is.
+
+    Rows of JSON Schema grammars are filled in one call without the GIL; large batches use several threads.
 
     Raises:
         BitmaskError: wrong dtype, shape or layout, or fewer rows than matchers.
@@ -124,15 +128,20 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.ND
     check_apart(matchers)
 
     def part(first: int, last: int) -> None:
+        kinds: dict[type[Any], tuple[list[Any], list[int]]] = {}
         for index in range(first, last):
             matcher = matchers[index]
             if matcher is not None:
-                matcher.fill_next_token_bitmask(bitmask, index)
+                members, rows = kinds.setdefault(type(matcher), ([], []))
+                members.append(matcher)
+                rows.append(index)
+        for kind, (members, rows) in kinds.items():
+            kind.fill_all(members, bitmask, rows)
 
     try:
         in_parts(part, len(matchers), len(matchers) // MASKS_PER_THREAD)
     except AttributeError:
-        kinds = [type(one) for one in matchers if one is not None and not hasattr(one, "fill_next_token_bitmask")]
+        kinds = [type(one) for one in matchers if one is not None and not hasattr(one, "fill_all")]
         if not kinds:
             raise
         raise BitmaskError(f"matchers are what grammar.matcher() makes, and there is a {kinds[0].__name__}") from None
@@ -159,24 +168,82 @@ def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) 
     mask = _host_bitmask(bitmask)
     batch = logits[None] if getattr(logits, "ndim", 0) == 1 else logits
     found = host_logits(batch)
-    if indices is None:
-        rows = np.arange(found.rows)
-    else:
-        rows = np.asarray(indices.cpu() if hasattr(indices, "cpu") else indices)
-        rows = rows.astype(np.int64) if rows.size == 0 else rows
-    fits = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
-    if not fits or (rows.size and not 0 <= rows.min() <= rows.max() < min(found.rows, len(mask))):
-        raise BitmaskError(f"rows {rows.tolist()!r:.200} do not fit {found.rows} rows of logits, {len(mask)} mask rows")
-    words = mask.shape[1]
-    logits_rows, mask_rows = found.address + found.stride * rows, mask.ctypes.data + 4 * words * rows
+    rows = _named_rows(indices, found.rows, len(mask))
+    _apply(found, found, mask, rows)
+    if found.owner is not batch:  # whose rows do not lie side by side
+        batch[...] = found.owner
+
+
+def write_masked(logits: Any, bitmask: npt.NDArray[np.int32], target: Any, indices: npt.NDArray[np.int64]) -> list[int]:
+    """Write logits to ``target``, -inf for disallowed tokens; both are in the processor's memory.
+
+    Args:
+        logits: floating [batch, V'], numpy or torch.
+        bitmask: int32 [batch, words], C-contiguous.
+        target: of the same shape and type, or the same object; its adjacent columns lie side by side.
+        indices: int64, ascending: the rows that are masked. The others are not written.
+
+    Returns:
+        The rows where no allowed token has a logit above -inf.
+
+    Raises:
+        BitmaskError: shapes or dtypes that do not fit.
+    """
+    given = host_logits(logits)
+    into = given if target is logits else host_logits(target)
+    if into.owner is not target or (into.rows, into.columns, into.kind) != (given.rows, given.columns, given.kind):
+        raise BitmaskError(f"the target is {target.dtype} with shape {tuple(target.shape)}; wanted that of the logits")
+    if not len(indices):
+        return []
+    if indices[0] < 0 or indices[-1] >= min(given.rows, len(bitmask)):
+        raise BitmaskError(f"indices {indices.tolist()!r:.200} do not fit {given.rows} by {len(bitmask)}")
+    empty = _apply(given, into, bitmask, indices)
+    return indices[empty != 0].tolist() if empty.max() else []
+
+
+def _apply(
+    found: HostLogits, into: HostLogits, mask: npt.NDArray[np.int32], rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Mask rows of logits into other memory, or the same: which have nothing left."""
+    words, start = mask.shape[1], address_of(mask)
+    sources, masks = _addresses(found.address, found.stride, rows), _addresses(start, 4 * words, rows)
+    targets = sources if into is found else _addresses(into.address, into.stride, rows)
+    threads = threads_for_logits(len(rows), found.columns) // MASKED_PER_DRAWN
+    shape = {"columns": found.columns, "words": words, "kind": found.kind}
+    if len(rows) * found.stride > CACHED_BYTES:
+        shape["few"] = 0
+    if threads < 2:
+        return calls.apply(sources, masks, targets, **shape)
+    empty = np.zeros(len(rows), np.int64)
 
     def part(first: int, last: int) -> None:
         own = slice(first, last)
-        calls.apply(logits_rows[own], mask_rows[own], columns=found.columns, words=words, kind=found.kind)
+        empty[own] = calls.apply(sources[own], masks[own], targets[own], **shape)
 
-    in_parts(part, len(rows), threads_for_logits(len(rows), found.columns))
-    if found.owner is not batch:  # whose rows do not lie side by side
-        batch[...] = found.owner
+    in_parts(part, len(rows), threads)
+    return empty
+
+
+def _addresses(start: int, stride: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where rows lie. One row is met at every step of most callers, and not worth an operation of numpy."""
+    return np.array([start + stride * rows.item()], np.int64) if len(rows) == 1 else rows * stride + start
+
+
+def _named_rows(indices: Any, rows: int, masks: int) -> npt.NDArray[np.int64]:
+    """The rows to mask, all if none are named.
+
+    Raises:
+        BitmaskError: there are none such in the logits or in the bitmask.
+    """
+    if indices is None:
+        named = np.arange(rows)
+    else:
+        named = np.asarray(indices.cpu() if hasattr(indices, "cpu") else indices)
+        named = named.astype(np.int64) if named.size == 0 else named
+    fits = named.ndim == 1 and np.issubdtype(named.dtype, np.integer)
+    if not fits or (named.size and not 0 <= named.min() <= named.max() < min(rows, masks)):
+        raise BitmaskError(f"rows {named.tolist()!r:.200} do not fit {rows} rows of logits, {masks} mask rows")
+    return named
 
 
 def _is_on_a_device(logits: Any) -> bool:

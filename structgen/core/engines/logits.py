@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,12 @@ _NUMPY_KINDS = {np.dtype(name): kind for name, kind in _KINDS.items() if name !=
 _WIDTHS = {FLOAT32: 4, FLOAT16: 2, BFLOAT16: 2, FLOAT64: 8}
 
 
-@dataclass(frozen=True, slots=True)
+@lru_cache(64)
+def _torch_kind(dtype: Any) -> int | None:
+    return _KINDS.get(str(dtype).removeprefix("torch."))
+
+
+@dataclass(slots=True)
 class HostLogits:
     """Rows of logits.
 
@@ -51,7 +57,7 @@ def host_logits(logits: Any) -> HostLogits:
     if isinstance(logits, np.ndarray):
         kind = _NUMPY_KINDS.get(logits.dtype)
     else:
-        kind = _KINDS.get(str(getattr(logits, "dtype", "")).removeprefix("torch."))
+        kind = _torch_kind(getattr(logits, "dtype", None))
     if kind is None or getattr(logits, "ndim", 0) != 2:
         found = f"{getattr(logits, 'dtype', type(logits).__name__)}, shape {tuple(getattr(logits, 'shape', ()))}"
         raise BitmaskError(f"logits are {found}; wanted a floating array or tensor of shape [rows, vocabulary]")
@@ -59,5 +65,5 @@ def host_logits(logits: Any) -> HostLogits:
         rows = logits if logits.strides[1] == logits.itemsize else np.ascontiguousarray(logits)
         return HostLogits(rows.ctypes.data, rows.strides[0], len(rows), rows.shape[1], kind, rows)
     rows = logits if logits.stride(1) == 1 else logits.contiguous()
-    width = _WIDTHS[kind]
-    return HostLogits(rows.data_ptr(), rows.stride(0) * width, len(rows), rows.shape[1], kind, rows)
+    count, columns = rows.shape
+    return HostLogits(rows.data_ptr(), rows.stride(0) * _WIDTHS[kind], count, columns, kind, rows)

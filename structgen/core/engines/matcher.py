@@ -65,6 +65,12 @@ class BaseMatcher(ABC, Generic[GrammarT]):
         finally:
             self._in_use = False
 
+    @classmethod
+    def fill_all(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
+        """See `Matcher.fill_all`; here, one after the other."""
+        for matcher, row in zip(matchers, rows, strict=True):
+            matcher.fill_next_token_bitmask(bitmask, row)
+
     def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
         """See `Matcher.advance_and_fill`; here, one after the other."""
         self._row_address(bitmask, index)

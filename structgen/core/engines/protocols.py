@@ -80,6 +80,19 @@ class Matcher(Protocol):
         """
         ...
 
+    @classmethod
+    def fill_all(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
+        """`fill_next_token_bitmask` of many matchers of this class, each into its row.
+
+        Args:
+            matchers: each once.
+            bitmask, rows: see `fill_next_token_bitmask`; a row for each.
+
+        Raises:
+            BitmaskError: as of the one.
+        """
+        ...
+
     def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
         """`accept_token`, and if it is taken `fill_next_token_bitmask` after it: one step of decoding in one call.
 

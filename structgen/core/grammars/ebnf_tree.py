@@ -45,7 +45,14 @@ class AutomatonUse:
     dfa: Dfa
 
 
-EbnfTree: TypeAlias = Node | RuleUse | TokenUse | AutomatonUse
+@dataclass(frozen=True)
+class GivenUse:
+    """A text that another grammar reads, which is given with this one."""
+
+    name: str
+
+
+EbnfTree: TypeAlias = Node | RuleUse | TokenUse | AutomatonUse | GivenUse
 """A syntax tree is that of regular expressions, with more kinds of leaves."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from structgen.core.grammars.ebnf_tree import AutomatonUse, EbnfRule, EbnfText, EbnfTree, RuleUse, TokenUse
+from structgen.core.grammars.ebnf_tree import AutomatonUse, EbnfRule, EbnfText, EbnfTree, GivenUse, RuleUse, TokenUse
 from structgen.core.grammars.limits import MAX_STATES, grammar_refusal
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.core.grammars.regular import without_empty, word_dfa
@@ -30,7 +30,11 @@ MANY_WORDS = 16
 
 
 class EbnfWriter:
-    """Rules to terminals where they are regular, else to productions."""
+    """Rules to terminals where they are regular, else to productions.
+
+    Attributes:
+        references: grammars that are given, by the numbers of the terminals that they read.
+    """
 
     def __init__(self, text: str, rules: Mapping[str, EbnfRule]) -> None:
         self._text = text
@@ -44,6 +48,7 @@ class EbnfWriter:
         self._names: list[str] = []
         self._productions: list[Rule] = []
         self._numbers: dict[str, int] = {}
+        self.references: dict[int, str] = {}
 
     def write(self, start: str) -> ContextFreeGrammar:
         """The normal form of what ``start`` uses."""
@@ -141,6 +146,8 @@ class EbnfWriter:
             return [~self._token(tree)]
         if isinstance(tree, AutomatonUse):
             return self._of_dfa(number, tree.dfa)
+        if isinstance(tree, GivenUse):
+            return [~self._reference(tree.name)]
         if (word := _word(tree)) is not None:
             return self._of_dfa(number, word_dfa(word)) if word else []
         if isinstance(tree, Chars) and tree.charset in self._made:
@@ -227,7 +234,7 @@ class EbnfWriter:
         """The tree with regular rules put in place; None if it refers to itself, is too deep or too large, or
         has special tokens, automata or rules that are more than their trees."""
         check_time()
-        if depth > MAX_TREE[0] or isinstance(tree, TokenUse | AutomatonUse):
+        if depth > MAX_TREE[0] or isinstance(tree, TokenUse | AutomatonUse | GivenUse):
             return None
         if isinstance(tree, RuleUse):
             if tree.name in path or not self._rules[tree.name].is_plain:
@@ -275,6 +282,15 @@ class EbnfWriter:
             source = tree.pattern.source
             self._list.append(Terminal(source, empty(), source, 0, tree.place, tree.pattern))
         return known
+
+    def _reference(self, name: str) -> int:
+        """The terminal of a grammar that is given."""
+        for number, other in self.references.items():
+            if other == name:
+                return number
+        self.references[len(self._list)] = name
+        self._list.append(Terminal(name, empty(), name, 0, Place()))
+        return len(self._list) - 1
 
     def _number(self, dfa: Dfa, number: int) -> int:
         known = self._terminals.get(dfa.digest)

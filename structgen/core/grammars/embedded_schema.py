@@ -6,12 +6,13 @@ import json
 from typing import Any, NamedTuple
 
 from structgen.core.grammars.normal_form import Place
+from structgen.core.json_schema.keywords_data import WORDS as SOURCE_WORDS
 from structgen.core.json_text import EXACT_DECODER
 from structgen.errors import GrammarError, OptionsError
 from structgen.options import JsonOptions, changed_options
 
 OPTIONS_KEY = "x-structgen"
-"""The key of a schema after ``%json`` that holds `JsonOptions` by name; it is no part of the schema."""
+"""The key of a schema after ``%json`` that holds `JsonOptions` by name, which are no part of the schema."""
 
 
 class EmbeddedSchema(NamedTuple):
@@ -59,6 +60,9 @@ def read_schema(text: str, start: int, options: JsonOptions) -> tuple[EmbeddedSc
     if not isinstance(schema, dict) or OPTIONS_KEY not in schema:
         return EmbeddedSchema(schema, options), end
     changes = schema.pop(OPTIONS_KEY)
+    if isinstance(changes, dict) and changes.keys() & SOURCE_WORDS:  # which are of the schema
+        schema[OPTIONS_KEY] = {word: changes[word] for word in changes if word in SOURCE_WORDS}
+        changes = {word: value for word, value in changes.items() if word not in SOURCE_WORDS}
     try:
         return EmbeddedSchema(schema, changed_options(options, changes)), end
     except OptionsError as error:

@@ -18,6 +18,7 @@ from structgen.core.grammars.ebnf_tree import (
     EbnfRule,
     EbnfText,
     EbnfTree,
+    GivenUse,
     RuleUse,
     TokenUse,
     choice_of,
@@ -29,7 +30,7 @@ from structgen.core.grammars.ebnf_tree import (
 from structgen.core.grammars.ebnf_writer import EbnfWriter
 from structgen.core.grammars.limits import check_text, grammar_refusal, limited
 from structgen.core.grammars.named_tokens import rules_by_token
-from structgen.core.grammars.normal_form import ContextFreeGrammar
+from structgen.core.grammars.normal_form import ContextFreeGrammar, Place
 from structgen.core.grammars.token_terminals import token_pattern
 from structgen.core.grammars.xgrammar_ebnf import read_xgrammar_rules
 from structgen.core.regex import charset
@@ -53,7 +54,23 @@ def read_gbnf(
     captures: Iterable[tuple[str, str]] = (),
     names: Collection[str] = (),
 ) -> ContextFreeGrammar:
-    """Read a GBNF grammar. Linear in its text, but for the automata of its regular parts.
+    """`read_gbnf_with` without grammars that are given."""
+    return read_gbnf_with(text, start, max_repetitions, dialect=dialect, captures=captures, names=names)[0]
+
+
+def read_gbnf_with(
+    text: str,
+    start: str = "root",
+    max_repetitions: int | None = None,
+    *,
+    dialect: GbnfDialect = "llama.cpp",
+    captures: Iterable[tuple[str, str]] = (),
+    given: Collection[str] = (),
+    names: Collection[str] = (),
+) -> tuple[ContextFreeGrammar, dict[int, str]]:
+    """Read a GBNF grammar: the grammar, and the names of those given, by terminal number.
+
+    Linear in its text, but for the automata of its regular parts.
 
     Args:
         text: the grammar.
@@ -61,6 +78,7 @@ def read_gbnf(
         max_repetitions: the largest number that ``{n,m}`` may have; None: the dialect's own limit (``MAX_REPEAT``).
         dialect: whose notation it is.
         captures: rules that are captured besides those that say so, and the names of what they capture.
+        given: names that stand for texts of other grammars.
         names: special tokens that are meant where a literal holds their names.
 
     Raises:
@@ -76,12 +94,17 @@ def read_gbnf(
     with limited(grammar_refusal(text)):
         is_gbnf = dialect == "llama.cpp"
         rules = _Parser(EbnfText(text), most).rules() if is_gbnf else read_xgrammar_rules(text, most, names)
-        return _written(text, rules_by_token(rules, names) if names else rules, start, tuple(captures))
+        rules = rules_by_token(rules, names) if names else rules
+        for name in given:
+            if name in rules:
+                EbnfText(text).fail_at(f"the rule {name!r} is defined, and given as a terminal", rules[name].place)
+            rules[name] = EbnfRule(GivenUse(name), Place())
+        return _written(text, rules, start, tuple(captures))
 
 
 def _written(
     text: str, rules: dict[str, EbnfRule], start: str, captures: tuple[tuple[str, str], ...]
-) -> ContextFreeGrammar:
+) -> tuple[ContextFreeGrammar, dict[int, str]]:
     if start not in rules:
         hint = f"The rules are {', '.join(rules)[:300]}." if rules else "The grammar is empty."
         raise GrammarError(f"there is no rule {start!r} to start from", hint=hint)
@@ -95,7 +118,8 @@ def _written(
     capture_symbols(captures, dict.fromkeys(reached, 0), {}, dict.fromkeys(rules, f"{start!r} never uses"))
     for symbol, name in captures:
         rules[symbol] = replace(rules[symbol], captures=(*rules[symbol].captures, name))
-    return EbnfWriter(text, rules).write(start)
+    writer = EbnfWriter(text, rules)
+    return writer.write(start), writer.references
 
 
 # --- reading ---

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,6 +55,7 @@ class LarkGrammar:
         embedded: JSON Schemas of ``%json {...}``, and how their JSON may be spelled, by terminal number.
         warnings: rules that the start rule does not reach, and terminals that are not quite what they are to Lark.
         text: the grammar's text.
+        references: names of grammars that are given for declared terminals, by terminal number.
     """
 
     # Terminals that are special tokens have `Terminal.tokens`; `core.grammars.token_terminals.resolved` reads them.
@@ -62,6 +63,7 @@ class LarkGrammar:
     embedded: dict[int, EmbeddedSchema] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     text: str = ""
+    references: dict[int, str] = field(default_factory=dict)
 
 
 def read_lark(
@@ -70,6 +72,7 @@ def read_lark(
     import_paths: Iterable[str | Path] = (),
     json_options: JsonOptions | None = None,
     captures: Iterable[tuple[str, str]] = (),
+    given: Collection[str] = (),
 ) -> LarkGrammar:
     """Read a grammar in Lark's language.
 
@@ -79,6 +82,7 @@ def read_lark(
         import_paths: folders where ``%import`` looks, besides Lark's library and the folder of a file.
         json_options: how JSON of ``%json`` may be spelled; its key ``x-structgen`` changes single options.
         captures: rules and terminals that are captured, and the names of what they capture.
+        given: declared terminals whose texts other grammars read.
 
     Raises:
         GrammarError: not a legal grammar, or one that needs a callback (line, column and a caret).
@@ -88,7 +92,8 @@ def read_lark(
     text, file = load_text(source)
     check_text(text)
     with limited(grammar_refusal(text)):
-        return _read(text, file, start, list(map(str, import_paths)), checked_options(json_options), tuple(captures))
+        folders, options = list(map(str, import_paths)), checked_options(json_options)
+        return _read(text, file, start, folders, options, tuple(captures), frozenset(given))
 
 
 def _read(
@@ -98,11 +103,13 @@ def _read(
     folders: list[str],
     options: JsonOptions,
     captures: tuple[tuple[str, str], ...],
+    given: frozenset[str],
 ) -> LarkGrammar:
     plain, extras = _without_extras(text, options)
     terminals, rules, ignored, defined = load(plain, text, file, start, folders, "*")
     places = Places(text)
     builder = _Builder(text, places, extras, captures)
+    builder.given = given
     grammar = builder.build(terminals, rules, ignored, start)
     if captures:
         grammar = replace(grammar, captures=builder.captured(defined, terminals, ignored, start))
@@ -112,7 +119,7 @@ def _read(
         for rule in defined
         if rule not in reached and "__" not in rule  # of imported ones, which have "__", some are not asked for
     )
-    return LarkGrammar(grammar, builder.embedded, (*warnings, *builder.warnings), text)
+    return LarkGrammar(grammar, builder.embedded, (*warnings, *builder.warnings), text, builder.references)
 
 
 @dataclass
@@ -337,6 +344,8 @@ class _Builder:
         self._rules: dict[str, int] = {}
         self._used: dict[str, int] = {}  # terminals that stand in rules
         self.embedded: dict[int, EmbeddedSchema] = {}
+        self.given: frozenset[str] = frozenset()
+        self.references: dict[int, str] = {}
         self.warnings: list[str] = []
 
     def build(
@@ -416,6 +425,9 @@ class _Builder:
         if name in self._extras.tokens:
             tokens, place = self._extras.tokens[name]
             return Terminal(tokens.source, empty(), tokens.source, 0, place, tokens)
+        if definition is None and name in self.given:
+            self.references[number] = name
+            return Terminal(name, empty(), name, 0, place)
         if definition is None:
             self._refuse(
                 f"the terminal {name} is declared, but has no pattern",

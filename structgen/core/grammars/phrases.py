@@ -96,17 +96,17 @@ class _Builder:
         states, table = [first], []
         for state in states:
             check_time()
-            steps = []
+            targets = []
             for cls in range(len(self._reads)):
                 following = self._step(state, cls)
                 if following is None:
-                    steps.append(-1)
+                    targets.append(-1)
                     continue
                 if following not in numbers:
                     numbers[following] = len(states)
                     states.append(following)
-                steps.append(numbers[following])
-            table.append(steps)
+                targets.append(numbers[following])
+            table.append(targets)
             if len(states) > max_states:
                 raise too_complex(max_states, f"the search for {len(self._search.phrases)} phrases")
         accepting = np.array([self._may_stop(state) for state in states], np.uint8)
@@ -130,11 +130,11 @@ class _Builder:
 
     def _settled(self, state: _State) -> _State:
         """The state, or the one for all texts that nothing can change any more."""
-        is_done = self._search.at_most is None and state.progress == self._full_count
+        is_done = self._search.at_most is None and state.progress == self._wanted
         return _State(progress=state.progress) if is_done and self._search.mode != "none" else state
 
     @property
-    def _full_count(self) -> int:
+    def _wanted(self) -> int:
         search = self._search
         return {
             "all": (1 << len(search.phrases)) - 1, "ordered": len(search.phrases), "any": 1, "none": 0,
@@ -156,10 +156,10 @@ class _Builder:
                 progress |= bool(ends & bit) << number
         elif search.mode == "any":
             progress = 1
-        elif progress < self._full_count and ends & self._end_bits[progress]:
+        elif progress < self._wanted and ends & self._end_bits[progress]:
             progress += 1
         return progress, count
 
     def _may_stop(self, state: _State) -> bool:
         counted = self._counted(state.progress, state.occurrences, state.ended)
-        return counted is not None and counted[0] == self._full_count
+        return counted is not None and counted[0] == self._wanted

@@ -21,7 +21,7 @@ Flags = npt.NDArray[np.bool_]
 Symbols = tuple[int, ...]
 
 
-class Automaton(NamedTuple):
+class ByteAutomaton(NamedTuple):
     """What a product is made with, begun in state 0.
 
     Attributes:
@@ -56,7 +56,7 @@ class ProductTooLarge(Exception):
 
 
 def product_grammar(
-    grammar: ContextFreeGrammar, automaton: Automaton, bounds: ProductBounds, mark: int = -1
+    grammar: ContextFreeGrammar, automaton: ByteAutomaton, bounds: ProductBounds, mark: int = -1
 ) -> ContextFreeGrammar:
     """The texts of a grammar that an automaton accepts, captures included. A grammar without rules: there is none.
 
@@ -72,7 +72,7 @@ def product_grammar(
 class _Product:
     """See `product_grammar`. ``grammar`` has no ignored terminals."""
 
-    def __init__(self, grammar: ContextFreeGrammar, automaton: Automaton, bounds: ProductBounds, mark: int) -> None:
+    def __init__(self, grammar: ContextFreeGrammar, automaton: ByteAutomaton, bounds: ProductBounds, mark: int) -> None:
         self._grammar, self._automaton, self._bounds, self._mark = grammar, automaton, bounds, mark
         self._captured: dict[int, list[str]] = {}
         for symbol, name in grammar.captures:

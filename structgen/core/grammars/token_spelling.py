@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.grammars.normal_form import ContextFreeGrammar
-from structgen.core.grammars.regular_product import Automaton, ProductBounds, ProductTooLarge, product_grammar
+from structgen.core.grammars.regular_product import ByteAutomaton, ProductBounds, ProductTooLarge, product_grammar
 from structgen.core.kernels.automata import calls
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
@@ -88,7 +88,7 @@ def _longer(used: Flags, vocabulary: Vocabulary) -> set[bytes]:
 
 
 # --- runs of tokens ---
-def _runs(used: Flags, vocabulary: Vocabulary) -> Automaton:
+def _runs(used: Flags, vocabulary: Vocabulary) -> ByteAutomaton:
     """The minimal automaton of the texts that are runs of tokens: subsets of the places inside longer tokens where a
     text may stand. It is in state 0 where a token has just ended. Raises ProductTooLarge."""
     longer, single = _longer(used, vocabulary), _single(vocabulary)
@@ -117,4 +117,4 @@ def _runs(used: Flags, vocabulary: Vocabulary) -> Automaton:
         if len(states) > MOST_RUN_STATES:
             raise ProductTooLarge("states", MOST_RUN_STATES)
     table, flags = calls.minimise(np.array(rows), np.array([b"" in state for state in states], np.uint8))
-    return Automaton(table, flags.astype(np.bool_))
+    return ByteAutomaton(table, flags.astype(np.bool_))

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from structgen.core.json_schema import keywords_array, keywords_logic, keywords_object, keywords_scalar, unevaluated
+from structgen.core.json_schema import (
+    keywords_array,
+    keywords_data,
+    keywords_logic,
+    keywords_object,
+    keywords_scalar,
+    unevaluated,
+)
 from structgen.core.json_schema.keyword import TABLE, Function, Keyword
 from structgen.core.json_schema.keywords_object import PLAIN
 from structgen.core.json_schema.spelling import ELSEWHERE, MAX_ORDINARY, doubt_words, misspelt, misspelt_format
@@ -14,7 +21,14 @@ from structgen.core.json_schema.spelling import ELSEWHERE, MAX_ORDINARY, doubt_w
 if TYPE_CHECKING:
     from structgen.core.json_schema.pointers import Pointer
 
-_MODULES = (keywords_array, keywords_logic, keywords_object, keywords_scalar, unevaluated)  # which fill the table
+_MODULES = (
+    keywords_array,
+    keywords_data,
+    keywords_logic,
+    keywords_object,
+    keywords_scalar,
+    unevaluated,
+)  # which fill the table
 
 
 @dataclass(frozen=True, slots=True, eq=False)

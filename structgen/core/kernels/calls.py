@@ -90,6 +90,14 @@ def writable_address(one: Array) -> int:
     return ctypes.addressof(_BUFFER.from_buffer(one))
 
 
+def address_of(one: Array) -> int:
+    """Where a C-contiguous array lies, which may be read-only."""
+    try:
+        return writable_address(one)
+    except TypeError:
+        return int(one.ctypes.data)
+
+
 def grown(old: Array, fill: int) -> Array:
     """The array with as many rows again, of the value ``fill``."""
     new = np.full((2 * len(old), *old.shape[1:]), fill, old.dtype)

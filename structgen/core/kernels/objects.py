@@ -32,6 +32,7 @@ ENTRIES = {
     "checks": "structgen.core.kernels.checks.run",
     "aligned": "structgen.core.kernels.aligned.run",
     "sampling": "structgen.core.kernels.sampling.run",
+    "sorted": "structgen.core.kernels.sorted.run",
 }
 """The kernels, and the module of each one's entry."""
 

@@ -12,6 +12,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
+from structgen.core.python_types.data_marks import DataMark
 from structgen.core.python_types.notes import JsonDict, checked
 
 NOTHING: JsonDict = {"not": {}}
@@ -145,7 +146,7 @@ class Functions(GenerateJsonSchema):
 
     def _judged(self, derived: JsonDict, schema: Any, mode: str) -> JsonDict:
         name = function_name(schema)
-        if name in _EXACT:
+        if name in _EXACT or isinstance(getattr(_function(schema), "__self__", None), DataMark):
             return derived
         reason = _ON_DISK.get(name or "")
         if reason is None:
@@ -180,6 +181,9 @@ def function_name(schema: Any) -> str | None:
 
 def _is_users(function: Any) -> bool:
     """Whether what changes a schema is not pydantic's own, or says what the user wrote."""
-    if isinstance(getattr(function, "__self__", None), pydantic.WithJsonSchema):
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, pydantic.WithJsonSchema):
         return True
+    if isinstance(owner, DataMark):
+        return False
     return not str(getattr(function, "__module__", "")).startswith("pydantic.")

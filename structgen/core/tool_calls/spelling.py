@@ -99,13 +99,14 @@ def _literal(mark: str) -> re.Pattern[str]:
 
 
 def _evaluated(literal: str) -> str | None:
-    try:
-        value = ast.literal_eval(literal)
+    try:  # a backslash before another character stands for itself; Python warns of it
+        value = ast.literal_eval(_ESCAPE.sub(lambda escape: ("" if escape[1] in _MEANT else "\\") + escape[0], literal))
     except (ValueError, SyntaxError):
         return None
     return value if isinstance(value, str) and not _HALVES.search(value) else None
 
 
+_ESCAPE, _MEANT = re.compile(r"\\(.)", re.DOTALL), frozenset("\\'\"abfnrtvxuUN01234567\n")
 _HALVES = re.compile("[\ud800-\udfff]")
 
 

@@ -219,8 +219,24 @@ def _row(line: int, number: int, record: Mapping[str, Any], is_csv: bool, option
         raise InputFileError(f"one constraint a row, found {' and '.join(kinds)}")
     specification = None
     if kinds:
-        specification = ConstraintSpec(kinds[0], _source(kinds[0], cells[kinds[0]], is_csv), options)
+        sources = _sources(cells.get("sources"), prompt, is_csv)
+        specification = ConstraintSpec(kinds[0], _source(kinds[0], cells[kinds[0]], is_csv), options, sources=sources)
     return PromptRow(line, id, prompt, specification)
+
+
+def _sources(value: Any, prompt: str | list[Any], is_csv: bool) -> dict[str, Any]:
+    """What names of sources in the row's schema stand for: its cell ``sources``, and what the prompt says."""
+    given = _cell("sources", value) if is_csv and value is not None else value or {}
+    if not isinstance(given, dict):
+        raise InputFileError(f"sources are texts or lists of names, by name, not {given!r:.40}")
+    texts = {"": prompt} if isinstance(prompt, str) else _message_texts(prompt)
+    texts = {name: text for name, text in texts.items() if text}
+    return {**({"prompt": texts} if texts else {}), **given}
+
+
+def _message_texts(messages: list[Any]) -> dict[str, str]:
+    contents = [message.get("content") if isinstance(message, Mapping) else None for message in messages]
+    return {f"messages[{number}]": text for number, text in enumerate(contents) if isinstance(text, str)}
 
 
 def _source(kind: str, value: Any, is_csv: bool) -> str:

@@ -26,7 +26,7 @@ class Cache(Protocol):
         ...
 
     def select(self, rows: Sequence[int]) -> None:
-        """Keep these rows only, in this order."""
+        """Keep these rows only, in this order; a row may be named more than once, and is then there as often."""
         ...
 
 
@@ -78,6 +78,10 @@ class VisibleCache(TreeCache, Protocol):
 
     def held(self) -> Any:
         """Which columns hold a token of the row: bool [rows, length]."""
+        ...
+
+    def close_up(self, first: int, kept: Sequence[int]) -> None:
+        """Of the columns from ``first`` on, keep these (counted from there, ascending) of every row."""
         ...
 
 

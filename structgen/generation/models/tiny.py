@@ -41,10 +41,15 @@ class TinyCache:
 
     def keep(self, kept: Sequence[Sequence[int]]) -> None:
         """See ``TreeCache.keep``."""
-        for row, count, indices in zip(self.rows, self.appended, kept, strict=True):
-            new = row[len(row) - count :]
-            row[len(row) - count :] = [new[index] for index in indices]
+        for held, count, indices in zip(self.rows, self.appended, kept, strict=True):
+            new = held[len(held) - count :]
+            held[len(held) - count :] = [new[index] for index in indices]
         self.appended = []
+
+    def close_up(self, first: int, kept: Sequence[int]) -> None:
+        """See ``VisibleCache.close_up``."""
+        self.appended = [len(held) - first for held in self.rows]
+        self.keep([kept] * len(self.rows))
 
 
 class TinyModel:

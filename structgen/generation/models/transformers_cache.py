@@ -87,6 +87,11 @@ class TransformersCache:
             self._mark_unused([len(row) for row in kept], base, width)
         self.appended = 0
 
+    def close_up(self, first: int, kept: Sequence[int]) -> None:
+        """See ``VisibleCache.close_up``."""
+        self.appended = self.length - first
+        self.keep([kept] * self.rows)
+
     def layers(self) -> list[Any]:
         """The layers that hold keys and values (a model that skips layers leaves some empty)."""
         return [layer for layer in self.cache.layers if layer.is_initialized]

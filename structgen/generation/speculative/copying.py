@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.generation.decoding.output import Output
-from structgen.generation.speculative.drafter import Proposal, Source
+from structgen.generation.speculative.drafter import Proposal, Source, Written
 from structgen.generation.speculative.forced import CanonicalTokens
 from structgen.generation.speculative.tree import Node
 
@@ -33,7 +32,7 @@ class CopyDrafter:
     def __init__(self, canonical: CanonicalTokens, vocabulary: Vocabulary) -> None:
         self._canonical, self._vocabulary = canonical, vocabulary
 
-    def start(self, prompt: Sequence[int], output: Output) -> Source:
+    def start(self, prompt: Sequence[int], output: Written) -> Source:
         """See ``Drafter.start``."""
         text = b"".join(self._vocabulary.tokens[token] or b"" for token in prompt if token < self._vocabulary.size)
         return _CopySource(self._canonical, self._vocabulary, text, output)
@@ -42,7 +41,7 @@ class CopyDrafter:
 class _CopySource(Source):
     name = NAME
 
-    def __init__(self, canonical: CanonicalTokens, vocabulary: Vocabulary, prompt: bytes, output: Output) -> None:
+    def __init__(self, canonical: CanonicalTokens, vocabulary: Vocabulary, prompt: bytes, output: Written) -> None:
         self._canonical, self._vocabulary, self._prompt, self._output = canonical, vocabulary, prompt, output
         self._written = b""
         self._values: dict[bytes, list[bytes]] = {}  # in the prompt, by key

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
 from structgen.generation.speculative.tree import DraftTree, Evidence, Node
 
@@ -48,6 +49,25 @@ class Step:
     def logits_after(self, node: Node) -> Any:
         """The logits [V] after a node of the tree or its root."""
         return self.logits[len(self.tokens) - len(self.tree.nodes) + node.index]
+
+
+class Written(Protocol):
+    """What drafters look at of an output: ours, or one that another engine writes."""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the text so far."""
+        ...
+
+    @property
+    def remaining(self) -> int:
+        """Tokens left of the budget."""
+        ...
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens that it is written in."""
+        ...
 
 
 class Source:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 
 from structgen.core.vocabulary.special_tokens import LEAD, pieces
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.generation.decoding.output import Output
-from structgen.generation.speculative.drafter import Proposal, Source
+from structgen.generation.speculative.drafter import Proposal, Source, Written
 from structgen.generation.speculative.tree import Node
 
 NAME = "forced"
@@ -70,7 +69,7 @@ class ForcedDrafter:
     def __init__(self, canonical: CanonicalTokens) -> None:
         self._canonical = canonical
 
-    def start(self, prompt: Sequence[int], output: Output) -> Source:
+    def start(self, prompt: Sequence[int], output: Written) -> Source:
         """See ``Drafter.start``."""
         return _ForcedSource(self._canonical)
 

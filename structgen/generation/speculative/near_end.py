@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from structgen.generation.decoding.closing_budget import Speller, closing_tokens, shortest_completion
-from structgen.generation.decoding.output import Output
-from structgen.generation.speculative.drafter import Proposal, Source
+from structgen.generation.speculative.drafter import Proposal, Source, Written
 from structgen.generation.speculative.tree import Node
 
 NAME = "closing"
@@ -21,7 +20,7 @@ class ClosingDrafter:
 
     name = NAME
 
-    def start(self, prompt: Sequence[int], output: Output) -> Source:
+    def start(self, prompt: Sequence[int], output: Written) -> Source:
         """See ``Drafter.start``."""
         return _ClosingSource(output)
 
@@ -29,7 +28,7 @@ class ClosingDrafter:
 class _ClosingSource(Source):
     name = NAME
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Written) -> None:
         self._output = output
         self._speller = Speller(closing_tokens(output.vocabulary))
         self._remaining_at: dict[Node, Sequence[int]] = {}  # what closes the output after nodes

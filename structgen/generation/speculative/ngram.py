@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from structgen.generation.decoding.output import Output
-from structgen.generation.speculative.drafter import Proposal, Source
+from structgen.generation.speculative.drafter import Proposal, Source, Written
 from structgen.generation.speculative.tree import TAIL, Node
 from structgen.options import check_count
 
@@ -62,7 +62,7 @@ class NgramDrafter:
 
     name = NAME
 
-    def start(self, prompt: Sequence[int], output: Output) -> Source:
+    def start(self, prompt: Sequence[int], output: Written) -> Source:
         """See ``Drafter.start``."""
         source = _NgramSource()
         source.extend(prompt)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.generation.decoding.output import Output
-from structgen.generation.speculative.drafter import Proposal, Source
+from structgen.generation.speculative.drafter import Proposal, Source, Written
 from structgen.generation.speculative.tree import Node
 
 NAME = "shape"
@@ -38,7 +37,7 @@ class ShapeDrafter:
         self._vocabulary = vocabulary
         self._followers: dict[Shape, dict[int, None]] = {}  # the latest last
 
-    def start(self, prompt: Sequence[int], output: Output) -> Source:
+    def start(self, prompt: Sequence[int], output: Written) -> Source:
         """See ``Drafter.start``."""
         return _ShapeSource(self)
 

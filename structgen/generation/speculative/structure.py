@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from structgen.generation.decoding.output import Output
-from structgen.generation.speculative.drafter import Proposal, Source
+from structgen.generation.speculative.drafter import Proposal, Source, Written
 from structgen.generation.speculative.forced import CanonicalTokens
 from structgen.generation.speculative.tree import Node
 
@@ -26,7 +25,7 @@ class StructureDrafter:
     def __init__(self, canonical: CanonicalTokens) -> None:
         self._canonical = canonical
 
-    def start(self, prompt: Sequence[int], output: Output) -> Source:
+    def start(self, prompt: Sequence[int], output: Written) -> Source:
         """See ``Drafter.start``."""
         return _StructureSource(self._canonical, output)
 
@@ -34,7 +33,7 @@ class StructureDrafter:
 class _StructureSource(Source):
     name = NAME
 
-    def __init__(self, canonical: CanonicalTokens, output: Output) -> None:
+    def __init__(self, canonical: CanonicalTokens, output: Written) -> None:
         self._canonical, self._output = canonical, output
         self._written = b""
         self._begun: dict[Node, list[tuple[Kind, tuple[int, ...]]]] = {}  # kinds and what remains, by nodes within

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from structgen.generation.target.reader import MAX_BATCH
+from structgen.generation.models.prefix_reader import MAX_BATCH
 from structgen.generation.target.results import Method
 from structgen.generation.target.walks import Policy
 

@@ -15,8 +15,8 @@ from structgen.core.constraints.base import T
 from structgen.core.kernels.aligned import calls as k
 from structgen.core.whole_files import replacing
 from structgen.errors import GenerationError
+from structgen.generation.models.prefix_reader import Prefix, make_reader
 from structgen.generation.sampling import LogProbs, allowed_token_ids
-from structgen.generation.target.reader import Prefix, make_reader
 from structgen.generation.target.target import Target, text_log_prob
 from structgen.options import check_count
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from structgen.integrations.carriers import TextPlace, carrier
+if TYPE_CHECKING:
+    from structgen.integrations.carriers import TextPlace
 
 TARGET = "sglang.srt.function_call.function_call_parser.FunctionCallParser.get_structure_constraint"
 PARAMETERS = ["self", "tool_choice", "parallel_tool_calls", "thinking_mode"]
@@ -72,6 +73,8 @@ def structure_constraint(
 
 def _tag(dialect: tuple[str, TextPlace], tools: list[Any], required: bool, parallel: bool) -> Any:
     from xgrammar import StructuralTag
+
+    from structgen.integrations.carriers import carrier
 
     definitions = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]
     form = carrier(dialect[0], definitions, required=required, text=dialect[1], parallel=parallel)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from structgen.errors import IntegrationError
 from structgen.integrations.sglang import dialects
+from structgen.integrations.sglang.hooks import HOOKS, misfit
 
 NAME = "structgen"
 MADE_FOR = "0.5.23"
@@ -33,9 +35,35 @@ def register() -> None:
     if NAME not in GRAMMAR_BACKEND_CHOICES:
         add_grammar_backend_choices([NAME])
     register_grammar_backend(NAME, make)
+    _add_hooks()
     missing = dialects.register()
     if missing:
         _log.warning("tool calls without a structural tag of SGLang's stay without one: %s", missing)
+
+
+@cache
+def _add_hooks() -> None:
+    """Have SGLang's registry wrap what budgets and draft trees hang on, once; what does not fit is left out."""
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+
+    for gives, owner, name, parameters, around in HOOKS:
+        differs = misfit(owner, name, parameters)
+        if differs:
+            _log.warning("structgen goes without %s: %s", gives, differs)
+        else:
+            HookRegistry.register(f"{owner}.{name}", around, HookType.AROUND)
+
+
+def fits() -> list[tuple[str, str, str, bool]]:
+    """For each part: what it gives, what it hangs on, what differs ("" if nothing), whether the backend needs it."""
+    try:
+        from structgen.integrations.sglang.backend import check_interface
+
+        differs = check_interface()
+    except ImportError as error:
+        differs = str(error)
+    hooks = [(gives, name, misfit(owner, name, parameters), False) for gives, owner, name, parameters, _ in HOOKS]
+    return [("the backend", "BaseGrammarBackend, BaseGrammarObject", differs, True), *hooks]
 
 
 def make(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None) -> Any:
@@ -55,14 +83,18 @@ def make(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Itera
     return after_reasoning(SglangBackend(tokenizer, vocab_size, eos_token_ids or ()), tokenizer)
 
 
-def _other_version(what: str) -> IntegrationError:
+def installed_version() -> str:
+    """The version of SGLang that is installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        found = version("sglang")
+        return version("sglang")
     except PackageNotFoundError:
-        found = "of no known version"
+        return "of no known version"
+
+
+def _other_version(what: str) -> IntegrationError:
     return IntegrationError(
-        f"structgen's backend is made for SGLang {MADE_FOR}; SGLang {found} has another interface ({what}). "
-        f"Install sglang {MADE_FOR}, or choose another grammar_backend"
+        f"structgen's backend is made for SGLang {MADE_FOR}; SGLang {installed_version()} has another interface "
+        f"({what}). Install sglang {MADE_FOR}, or choose another grammar_backend"
     )

@@ -23,36 +23,48 @@ class Generation:
         prompt: int64 [rows, n], the sequences of its first call.
         group: rows that have a constraint in common, side by side: the beams and returned sequences of a prompt where
             each prompt has its own. A row goes on from one of its group only.
-        written: int64 [rows, m], what those of the last call had after the prompt.
+        last: int64 [rows, n + m], the sequences of its last call.
         is_part: whether the last call had the beginning of a longer sequence: a view, as only verification has.
         verified: tokens that were kept when the verification began that the last call was part of (its last call has
             the whole sequence); None: it was part of none.
         jumped: whether the last call went on from a verified draft, with the model's token after what was kept.
+        went_on: whether every row of the last call was that of the call before with a token more.
     """
 
     prompt: Ids
     group: int
-    written: Ids
+    last: Ids
     is_part: bool = False
     verified: int | None = None
     jumped: bool = False
+    went_on: bool = False
+
+    @property
+    def written(self) -> Ids:
+        """int64 [rows, m], what the sequences of the last call had after the prompt."""
+        return self.last[:, self.prompt.shape[1] :]
 
     def parents(self, ids: Ids, is_part: bool) -> list[int] | None:
         """For each row, the row of the last call that it goes on from; None: this is no call of this `generate`.
 
         Notes the call if it is one.
         """
-        width = self.prompt.shape[1]
-        if len(ids) != len(self.prompt) or ids.shape[1] < width or not np.array_equal(ids[:, :width], self.prompt):
+        self.went_on = ids.shape[1] == self.last.shape[1] + 1 and np.array_equal(ids[:, :-1], self.last)
+        if not self.went_on and not self._has_prompt(ids):
             return None
-        new = ids[:, width:]
-        parents = self._parents(new, is_part)
+        length = ids.shape[1] - self.prompt.shape[1]
+        parents = list(range(len(ids))) if self.went_on else self._parents(ids[:, self.prompt.shape[1] :], is_part)
         if parents is not None:
-            goes_on = self.is_part and new.shape[1] == self.written.shape[1] + 1
+            goes_on = self.is_part and ids.shape[1] == self.last.shape[1] + 1
             if not goes_on:
-                self.verified = new.shape[1] if is_part else None
-            self.written, self.is_part = new.copy(), is_part
+                self.verified = length if is_part else None
+            self.jumped &= not self.went_on
+            self.last, self.is_part = ids.copy(), is_part
         return parents
+
+    def _has_prompt(self, ids: Ids) -> bool:
+        width = self.prompt.shape[1]
+        return len(ids) == len(self.prompt) and ids.shape[1] >= width and np.array_equal(ids[:, :width], self.prompt)
 
     def _parents(self, new: Ids, is_part: bool) -> list[int] | None:
         (rows, length), last = new.shape, self.written

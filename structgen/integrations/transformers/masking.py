@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace, fill_next_token_bitmasks
+from structgen.core.engines.apply import apply_bitmask, free_blocked, unpacked
+from structgen.core.engines.batches import batch_advance_and_fill
+from structgen.core.engines.bitmask import (
+    allocate_token_bitmask,
+    apply_token_bitmask_inplace,
+    fill_next_token_bitmasks,
+    write_masked,
+)
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
+from structgen.integrations.transformers.buffers import Buffers
 from structgen.integrations.transformers.row import ConstrainedRow
 
 if TYPE_CHECKING:
@@ -19,6 +27,11 @@ if TYPE_CHECKING:
 
 # With a budget each token that is left allowed is tried: of many, the likeliest up to this share of the probability.
 SHARE, LEAST, MOST = 0.999, 16, 256
+BLOCKED = (
+    "Other logits processors (min_new_tokens, bad_words_ids, no_repeat_ngram_size, ...) forbid every token that the "
+    "constraint allows; the constraint is kept, and its tokens are equally likely there."
+)
+Bitmask = npt.NDArray[np.int32]
 
 
 class Masker:
@@ -27,10 +40,33 @@ class Masker:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._bitmask = allocate_token_bitmask(1, vocabulary.size)
         self._size = vocabulary.size
+        self._filled: set[int] = set()  # rows whose masks `step` has made
+        self._buffers = Buffers()
+        self._live: Tensor | None = None  # of the last scores on a device: see `free_blocked`
         self._said = set[str]()
 
-    def masked(self, scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
-        """New scores [rows, width], on the same device; the given ones stay as they are.
+    def step(self, rows: Sequence[ConstrainedRow | None], tokens: Sequence[int]) -> None:
+        """Let each row go on by its token, and make the masks after it, in one call where that can be."""
+        masks = self._masks(len(rows))
+        stepping = [
+            None if row is None or not row.steps_with(token) else row for row, token in zip(rows, tokens, strict=True)
+        ]
+        matchers = [None if row is None else row.matcher for row in stepping]
+        if len(rows) == 1:
+            taken = [matchers[0] is not None and matchers[0].advance_and_fill(tokens[0], masks)]
+        else:
+            steps = [0 if one is None else token for one, token in zip(matchers, tokens, strict=True)]
+            taken = batch_advance_and_fill(matchers, steps, masks)
+        for index, (row, token, is_taken) in enumerate(zip(rows, tokens, taken, strict=True)):
+            if stepping[index] is not None:
+                stepping[index].stepped(token, is_taken)  # type: ignore[union-attr]
+                if is_taken:
+                    self._filled.add(index)
+            elif row is not None:
+                row.follow_one(token)
+
+    def masked(self, scores: Tensor, rows: Sequence[ConstrainedRow | None], *, in_place: bool = False) -> Tensor:
+        """Masked scores [rows, width], on the same device: the given ones, or others, which leaves these as they are.
 
         Rows that are None come out as they went in. Those whose text the constraint does not allow may only end. In no
         row all is -inf, if it was not before.
@@ -38,13 +74,47 @@ class Masker:
         places = [place for place, row in enumerate(rows) if row is not None]
         if not places:
             return scores
-        bitmask = self._filled(rows)
-        masked = scores.clone()
-        apply_token_bitmask_inplace(masked, bitmask, None if len(places) == len(rows) else places)
-        for place in _suspects(masked, bitmask, places):
-            if bool((masked[place] == -float("inf")).all()):
-                masked[place] = self._unblocked(masked[place], bitmask[place])
+        bitmask = self._fill(rows)
+        if scores.requires_grad:
+            masked = scores.masked_fill(~_allowed(bitmask, scores, places), -float("inf"))
+        elif scores.device.type == "cpu":
+            masked = self._on_host(scores, bitmask, places, in_place)
+        else:
+            masked = self._on_device(scores, bitmask, places, in_place)
         return _closable(masked, rows) if any(rows[place].has_budget for place in places) else masked  # type: ignore[union-attr]
+
+    def _on_host(self, scores: Tensor, bitmask: Bitmask, places: list[int], in_place: bool) -> Tensor:
+        in_place &= scores.stride(1) == 1
+        masked = scores if in_place else self._copy(scores, places, is_masked=True)
+        blocked = write_masked(scores, bitmask, masked, np.array(places))
+        for index in blocked:
+            _check(bitmask[index])
+            self.say(BLOCKED)
+            masked[index] = 0.0
+            apply_token_bitmask_inplace(masked[index], bitmask[index])
+        return masked
+
+    def _on_device(self, scores: Tensor, bitmask: Bitmask, places: list[int], in_place: bool) -> Tensor:
+        """The same without waiting for the device; what it says of blocked rows is read at the next call."""
+        if self._live is not None and not bool(self._live.all()):
+            self.say(BLOCKED)
+        for index in places:
+            _check(bitmask[index])
+        masked = scores if in_place else self._copy(scores, places, is_masked=False)
+        if len(places) < len(bitmask):
+            bitmask[np.setdiff1d(np.arange(len(bitmask)), places)] = 0
+        apply_bitmask(masked, bitmask, None if len(places) == len(bitmask) else places)
+        self._live = free_blocked(masked, bitmask)[places]
+        return masked
+
+    def _copy(self, scores: Tensor, places: list[int], *, is_masked: bool) -> Tensor:
+        """Memory like that of the scores, with what will not be masked in it; with all if ``is_masked`` is false."""
+        copy = self._buffers.like(scores)
+        if not is_masked:
+            return copy.copy_(scores)
+        for index in sorted(set(range(len(scores))) - set(places)) if len(places) < len(scores) else ():
+            copy[index] = scores[index]
+        return copy
 
     def say(self, message: str) -> None:
         """Warn of each thing once."""
@@ -52,44 +122,45 @@ class Masker:
             self._said.add(message)
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
-    def _filled(self, rows: Sequence[ConstrainedRow | None]) -> npt.NDArray[np.int32]:
+    def _masks(self, rows: int) -> Bitmask:
+        if len(self._bitmask) != rows:
+            self._bitmask = allocate_token_bitmask(rows, self._size)
+        return self._bitmask
+
+    def _fill(self, rows: Sequence[ConstrainedRow | None]) -> Bitmask:
         """The masks of all rows; those of rows that are not masked are arbitrary."""
-        if len(self._bitmask) != len(rows):
-            self._bitmask = allocate_token_bitmask(len(rows), self._size)
-        masks = self._bitmask
-        writing = [None if row is None or row.may_only_end else row for row in rows]
-        fill_next_token_bitmasks([None if row is None else row.matcher for row in writing], masks)
+        masks, filled = self._masks(len(rows)), self._filled
+        self._filled = set()
+        writing = [
+            None if row is None or place in filled or row.may_only_end else row.matcher
+            for place, row in enumerate(rows)
+        ]
+        if len(filled) < len(rows):
+            fill_next_token_bitmasks(writing, masks)
         for place, row in enumerate(rows):
             if row is not None and row.may_only_end:
                 masks[place] = 0
                 for token in row.matcher.grammar.vocabulary.eos_token_ids:
                     masks[place, token // 32] |= np.uint32(1 << token % 32).view(np.int32)
-            elif writing[place] is not None and not masks[place].any():
-                raise GenerationError(
-                    "The constraint allows no token. The vocabulary may lack bytes that the constraint needs."
-                )
         return masks
 
-    def _unblocked(self, scores: Tensor, masks: npt.NDArray[np.int32]) -> Tensor:
-        """Scores of a row in which other processors have forbidden all that the constraint allows: it wins."""
-        self.say(
-            "Other logits processors (min_new_tokens, bad_words_ids, no_repeat_ngram_size, ...) forbid every token "
-            "that the constraint allows; the constraint is kept, and its tokens are equally likely there."
+
+def _check(mask: npt.NDArray[np.int32]) -> None:
+    if not mask.any():
+        raise GenerationError(
+            "The constraint allows no token. The vocabulary may lack bytes that the constraint needs."
         )
-        allowed = scores.new_zeros(scores.shape)
-        apply_token_bitmask_inplace(allowed, masks)
-        return allowed
 
 
-def _suspects(scores: Tensor, masks: npt.NDArray[np.int32], places: list[int]) -> list[int]:
-    """Rows whose first allowed token has no score: only in these nothing may be left. Looks at one score a row."""
-    own = masks[places]
-    words = (own != 0).argmax(axis=1)
-    found = own[np.arange(len(places)), words].astype(np.int64)
-    tokens = 32 * words + np.log2((found & -found).astype(np.float64)).astype(np.int64)
-    tokens = np.minimum(tokens, scores.shape[1] - 1)
-    first = scores[places, tokens.tolist()].tolist()
-    return [place for place, score in zip(places, first, strict=True) if score == -float("inf")]
+def _allowed(bitmask: Bitmask, scores: Tensor, places: list[int]) -> Tensor:
+    """Booleans [rows, width]; True in rows that are not masked."""
+    import torch
+
+    allowed = torch.ones(scores.shape, dtype=torch.bool)
+    covered = min(scores.shape[1], 32 * bitmask.shape[1])
+    allowed[places] = False
+    allowed[places, :covered] = unpacked(torch.from_numpy(bitmask[places]), covered)
+    return allowed.to(scores.device)
 
 
 def _closable(scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from structgen.errors import TokenizerError
+from structgen.errors import OptionsError, TokenizerError
+from structgen.integrations.transformers.callers import owns_its_scores
 from structgen.integrations.transformers.calls import Generation, Ids
 from structgen.integrations.transformers.checks import grammars_of, grammars_of_rows, rows_of_a_prompt, vocabulary_of
+from structgen.integrations.transformers.host_ids import HostIds
 from structgen.integrations.transformers.masking import Masker
 from structgen.integrations.transformers.row import ConstrainedRow, check_budget
 from structgen.options import check_count
@@ -44,6 +44,9 @@ class GrammarLogitsProcessor:
         max_new_tokens: the budget that is given to ``generate``: tokens after which the text could not be closed within
             it are masked too. Every token that stays allowed is then tried first, so of many only the likeliest stay
             (99.9 % of the probability, at least 16, at most 256). None: a text may be cut off by ``generate``.
+        in_place: whether the scores are masked where they lie, which saves writing all of them again. None: where
+            ``generate`` hands over scores that nobody looks at again, that is, without ``output_logits``. True: always;
+            the caller's own are changed then. False: never.
 
     Raises:
         TokenizerError: ``tokenizer`` is none that can be read.
@@ -62,6 +65,7 @@ class GrammarLogitsProcessor:
         *,
         eos_token_ids: int | Iterable[int] | None = None,
         max_new_tokens: int | None = None,
+        in_place: bool | None = None,
     ) -> None:
         check_count("max_new_tokens", max_new_tokens, optional=True)
         self.vocabulary = vocabulary_of(tokenizer, vocab_size, eos_token_ids)
@@ -71,11 +75,14 @@ class GrammarLogitsProcessor:
         for grammar in self._grammars:
             if grammar is not None and max_new_tokens is not None:
                 check_budget(grammar, max_new_tokens)
+        if in_place not in (None, True, False):
+            raise OptionsError(f"in_place must be True, False or None, not {in_place!r:.100}", option="in_place")
+        self._in_place = in_place
         self._generations: deque[tuple[Generation, list[ConstrainedRow | None]]] = deque(maxlen=REMEMBERED)
-        self._masker = Masker(self.vocabulary)
+        self._masker, self._host = Masker(self.vocabulary), HostIds()
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """New scores, with -inf for tokens that the constraint does not allow; the given ones stay as they are.
+        """Scores with -inf for tokens that the constraint does not allow: new ones, or ``scores`` (see ``in_place``).
 
         Args:
             input_ids: integers [rows, length], prompts included.
@@ -87,10 +94,10 @@ class GrammarLogitsProcessor:
         """
         if not self._is_ours(scores.shape[1]):
             return scores
-        ids = input_ids.detach().cpu().numpy()
         is_part = input_ids.stride(0) > input_ids.shape[1]  # a view of what is verified
-        rows = self._rows(ids, is_part)
-        return self._masker.masked(scores, rows)
+        rows = self._rows(self._host.of(input_ids), is_part)
+        in_place = owns_its_scores(1) if self._in_place is None else self._in_place
+        return self._masker.masked(scores, rows, in_place=in_place)
 
     def reset(self) -> None:
         """Forget all sequences: the next call is taken for the first of a `generate`."""
@@ -113,10 +120,13 @@ class GrammarLogitsProcessor:
             parents = generation.parents(ids, is_part)
             if parents is None:
                 continue
-            rows = _moved(known, parents)
-            for row, text in zip(rows, ids[:, generation.prompt.shape[1] :], strict=True):
-                if row is not None:
-                    row.follow(text)
+            rows = known if generation.went_on else _moved(known, parents)
+            if generation.went_on:
+                self._masker.step(rows, ids[:, -1].tolist())
+            else:
+                for row, text in zip(rows, ids[:, generation.prompt.shape[1] :], strict=True):
+                    if row is not None:
+                        row.follow(text)
             if generation.jumped and rows[0] is not None and rows[0].is_dead:
                 break  # the model's token is always allowed: a prompt that begins like the last text
             del self._generations[place]
@@ -140,8 +150,8 @@ class GrammarLogitsProcessor:
         copies = rows_of_a_prompt(ids, len(self._grammars))
         grammars = grammars_of_rows(self._grammars, len(ids), copies)
         rows = [None if grammar is None else ConstrainedRow(grammar.matcher(), self._budget) for grammar in grammars]
-        nothing = np.zeros((len(ids), 0), np.int64)
-        generation = Generation(ids.copy(), copies, nothing, is_part, 0 if is_part else None)
+        prompt = ids.copy()
+        generation = Generation(prompt, copies, prompt, is_part, 0 if is_part else None)
         self._generations.appendleft((generation, rows))
         return rows
 

@@ -75,11 +75,27 @@ class ConstrainedRow:
             del taken[shared:]
             self._length = shared
         for token in text[self._length :].tolist():
-            if self._length == len(taken) and not self.is_finished and self._takes(token):
-                taken.append(token)
-                if not (self._budget is None or self.is_finished or self._closes_after(token, len(taken))):
-                    self._closer.plan = None
-            self._length += 1
+            self.follow_one(token)
+
+    def follow_one(self, token: int) -> None:
+        """Go on by one token."""
+        taken = self._taken
+        if self._length == len(taken) and not self.is_finished and self._takes(token):
+            taken.append(token)
+            if not (self._budget is None or self.is_finished or self._closes_after(token, len(taken))):
+                self._closer.plan = None
+        self._length += 1
+
+    def steps_with(self, token: int) -> bool:
+        """Whether nothing but its matcher is to be asked about one more token: `stepped` says what came of it."""
+        at_end = self._budget is None and self._length == len(self._taken)
+        return at_end and not self.is_finished and 0 <= token < self.matcher.grammar.vocabulary.size
+
+    def stepped(self, token: int, is_taken: bool) -> None:
+        """Note that the matcher was shown a token more, and whether it took it."""
+        if is_taken:
+            self._taken.append(token)
+        self._length += 1
 
     def closable(self, tokens: Iterable[int]) -> list[int]:
         """Those of some allowed tokens after which the text can be closed within the budget, ends included; if there is

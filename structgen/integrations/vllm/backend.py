@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,12 @@ from vllm.v1.structured_output.backend_types import (
 
 from structgen.core.engines.bitmask import allocate_token_bitmask
 from structgen.core.engines.protocols import Grammar
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.generation.speculative.drafter import Written
+from structgen.generation.speculative.followed import Follower
 from structgen.integrations.engine_matcher import RequestMatcher
 from structgen.integrations.engine_requests import ending_at, engine_constraint, engine_vocabulary
-from structgen.integrations.vllm.settings import json_options
+from structgen.integrations.vllm.settings import draft_names, json_options
 
 
 def compile_request(kind: str, value: Any, tokenizer: Any, vocab_size: int, stop_token_ids: set[int] | None) -> Grammar:
@@ -40,14 +42,23 @@ class VllmGrammar(StructuredOutputGrammar):
     Attributes:
         request: the matcher.
         num_processed_tokens: tokens accepted, without those after the end.
+        walks: whether drafts are walked: then a token is accepted together with the mask behind it, which vLLM asks for
+            next, in the next row.
     """
 
     def __init__(self, request: RequestMatcher) -> None:
         self.request = request
         self.num_processed_tokens = 0
+        self.walks = False
+        self.drafts: Any = None  # what drafts it and looks on, see `drafts.draft`
+        self._filled: tuple[torch.Tensor, int] | None = None  # the last row, behind the tokens accepted by then
+        self._is_ahead = False  # whether it was filled before vLLM asked for it
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Advance; False, and nothing changes, if a token is not allowed. What follows the end is passed over."""
+        if self.walks and len(tokens) == 1 and self._filled is not None:
+            return self._accept_ahead(tokens[0], *self._filled)
+        self._filled, self._is_ahead = None, False
         for taken, token in enumerate(tokens):
             if self.request.matcher.is_terminated():
                 break
@@ -57,18 +68,33 @@ class VllmGrammar(StructuredOutputGrammar):
             self.num_processed_tokens += 1
         return True
 
+    def _accept_ahead(self, token: int, bitmask: torch.Tensor, index: int) -> bool:
+        """Advance by a draft and fill the row behind it: one call where the engine has one."""
+        self._filled, self._is_ahead = None, False
+        if index + 1 >= bitmask.shape[0] or self.request.matcher.is_terminated():
+            return self.accept_tokens("", [token])
+        if not self.request.accept_and_fill(token, bitmask, index + 1):
+            return False
+        self.num_processed_tokens += 1
+        self._filled, self._is_ahead = (bitmask, index + 1), True
+        return True
+
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         """The longest beginning that would be accepted."""
         return self.request.valid_prefix(tokens)
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last tokens."""
+        self._filled, self._is_ahead = None, False
         self.request.rollback(num_tokens)
         self.num_processed_tokens -= num_tokens
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
         """Write the mask of the next token into a row."""
-        self.request.fill(bitmask, batch_index)
+        is_filled = self._is_ahead and self._filled is not None and self._filled[1] == batch_index
+        if not is_filled:
+            self.request.fill(bitmask, batch_index)
+        self._filled, self._is_ahead = ((bitmask, batch_index), False) if self.walks else (None, False)
 
     def is_terminated(self) -> bool:
         """Whether the end was accepted."""
@@ -76,6 +102,7 @@ class VllmGrammar(StructuredOutputGrammar):
 
     def reset(self) -> None:
         """Back to the start."""
+        self._filled, self._is_ahead = None, False
         self.request.reset()
         self.num_processed_tokens = 0
 
@@ -84,6 +111,9 @@ class VllmGrammar(StructuredOutputGrammar):
 class VllmBackend(StructuredOutputBackend):
     """The backend of an engine. Compiled forms are kept for the process, up to a number and a sum of bytes
     (`structgen.core.constraints.cache`)."""
+
+    def __post_init__(self) -> None:
+        self._followers: dict[Vocabulary, Follower] = {}
 
     def compile_grammar(
         self,
@@ -104,18 +134,12 @@ class VllmBackend(StructuredOutputBackend):
         """int32[max_num_seqs, ceil(vocab_size / 32)], all tokens allowed."""
         return torch.from_numpy(allocate_token_bitmask(max_num_seqs, self.vocab_size))
 
+    def follower(self, written: Written) -> Follower:
+        """What drafts outputs over the vocabulary of one of them."""
+        follower = self._followers.get(written.vocabulary)
+        if follower is None:
+            follower = self._followers[written.vocabulary] = Follower(self.tokenizer, written, draft_names())
+        return follower
+
     def destroy(self) -> None:
         """Nothing to free: compiled forms belong to the process."""
-
-
-def check_interface() -> str:
-    """What of vLLM's classes is not as these are made for; "" if all is."""
-    for ours, theirs in ((VllmBackend, StructuredOutputBackend), (VllmGrammar, StructuredOutputGrammar)):
-        unknown = sorted(getattr(ours, "__abstractmethods__", ()))
-        if unknown:
-            return f"{theirs.__name__} asks for {', '.join(unknown)}"
-        for name in sorted(getattr(theirs, "__abstractmethods__", ())):
-            wanted = list(inspect.signature(getattr(theirs, name)).parameters)
-            if list(inspect.signature(getattr(ours, name)).parameters) != wanted:
-                return f"{theirs.__name__}.{name} takes {wanted}"
-    return ""

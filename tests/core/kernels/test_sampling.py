@@ -102,11 +102,36 @@ def test_what_is_gathered_is_in_order(width: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("mask_width", [7, 64, 2000])
 def test_forbidden_tokens(dtype: str, width: int, mask_width: int) -> None:
-    """Masks narrower and wider than the logits; what is allowed keeps its bits."""
-    case = Case(dtype, width, 0.5, 1.0, mask_width=mask_width)
-    expected = np.where(case.bits, case.logits.double().numpy(), -np.inf)
-    calls.apply(case.rows, case.masks, **case.shape)
-    assert np.array_equal(case.logits.double().numpy(), expected)
+    """Masks narrower and wider than the logits; what is allowed keeps its bits, in place and in a copy."""
+    for density in (0.5, 0.97):
+        case = Case(dtype, width, density, 1.0, mask_width=mask_width)
+        _with_runs(case)
+        case.logits[1, case.bits[1]] = -np.inf
+        given = case.logits.clone()
+        expected = np.where(case.bits, case.logits.double().numpy(), -np.inf)
+        target = given.new_full(given.shape, 7.0)
+        found = host_logits(target)
+        empty = calls.apply(case.rows, case.masks, found.address + found.stride * np.arange(3), **case.shape)
+        assert np.array_equal(target.double().numpy(), expected) and torch_equal(case.logits, given)
+        assert empty.tolist() == np.isneginf(expected).all(axis=1).tolist()
+        for few in (4, 0):
+            case.logits.copy_(given)
+            assert calls.apply(case.rows, case.masks, case.rows, **case.shape, few=few).tolist() == empty.tolist()
+            assert np.array_equal(case.logits.double().numpy(), expected)
+
+
+def torch_equal(one: Any, other: Any) -> bool:
+    return bool((one == other).all())
+
+
+def _with_runs(case: Case) -> None:
+    """Words that allow all, and words that allow nothing, side by side in the masks."""
+    words = case.bitmask.shape[1]
+    for value, start in ((0, 1), (-1, 4), (0, 9), (-1, 11)):
+        case.bitmask[:, start : min(start + 3, words)] = value
+    bits = np.unpackbits(case.bitmask.view(np.uint8), axis=1, bitorder="little").astype(bool)
+    width = case.logits.shape[1]
+    case.bits = np.pad(bits, ((0, 0), (0, max(0, width - 32 * words))))[:, :width]
 
 
 def test_narrow_masks() -> None:

@@ -19,6 +19,7 @@ def without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
 test_forbidden_logits_are_minus_infinity = cases.test_forbidden_logits_are_minus_infinity
 test_rows_that_are_not_named_stay = cases.test_rows_that_are_not_named_stay
 test_one_row = cases.test_one_row
+test_rows_that_have_nothing_left_are_freed = cases.test_rows_that_have_nothing_left_are_freed
 test_what_does_not_fit_is_named = cases.test_what_does_not_fit_is_named
 
 

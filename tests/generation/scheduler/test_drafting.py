@@ -11,6 +11,7 @@ from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.drafting import Drafting
 from structgen.generation.speculative.cost import CostCurve
+from structgen.generation.speculative.drafter import Written
 from structgen.generation.speculative.length import CostAware, Fixed
 from structgen.generation.speculative.model_drafter import ModelDrafter
 from structgen.generation.speculative.ngram import NgramDrafter
@@ -71,7 +72,7 @@ def test_drafts_are_read_where_they_pay() -> None:
 
 def test_a_drafter_that_fails_fails_its_row() -> None:
     class Failing(NgramDrafter):
-        def start(self, prompt: Any, output: Output) -> Any:
+        def start(self, prompt: Any, output: Written) -> Any:
             source = super().start(prompt, output)
             source.propose = None  # type: ignore[method-assign, assignment]
             return source

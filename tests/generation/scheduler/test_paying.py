@@ -20,7 +20,7 @@ from structgen.generation.scheduler.request import Request, State
 from structgen.generation.scheduler.scheduler import Scheduler
 from structgen.generation.speculative import speculator
 from structgen.generation.speculative.cost import TYPICAL, CostCurve, LearnedCost, prior_of
-from structgen.generation.speculative.drafter import Drafter
+from structgen.generation.speculative.drafter import Drafter, Written
 from structgen.generation.speculative.length import CostAware
 from structgen.generation.speculative.ngram import NgramDrafter
 from structgen.generation.speculative.recycling import RecyclingDrafter
@@ -71,7 +71,7 @@ class TimedNgrams(NgramDrafter):
         super().__init__()
         self._clock = clock
 
-    def start(self, prompt: Sequence[int], output: Output) -> Any:
+    def start(self, prompt: Sequence[int], output: Written) -> Any:
         source = super().start(prompt, output)
         propose = source.propose
 

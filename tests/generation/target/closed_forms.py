@@ -37,6 +37,11 @@ class FunctionModel:
             rows = [np.log(np.array(self.probs(tuple(prompt[len(PROMPT) :])), dtype=float)) for prompt in prompts]
         return np.stack(rows), TinyCache([list(prompt) for prompt in prompts])
 
+    def forward(self, token_ids: Sequence[Sequence[int]], cache: TinyCache) -> npt.NDArray[np.float64]:
+        for row, new in zip(cache.rows, token_ids, strict=True):
+            row += new
+        return self.prefill(cache.rows)[0][:, None]
+
 
 class PrefixMatcher(FakeMatcher):
     """A language given by a function from a text to its shortest completion (None: there is none)."""

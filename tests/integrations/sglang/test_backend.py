@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Optional
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -31,7 +32,7 @@ from structgen import traverse_draft_tree
 from structgen.errors import IntegrationError
 from structgen.integrations.engine_requests import engine_vocabulary
 from structgen.integrations.sglang import backend as module
-from structgen.integrations.sglang import plugin
+from structgen.integrations.sglang import hooks, plugin
 from structgen.integrations.sglang.backend import MAX_KEPT, SglangBackend, SglangGrammarObject
 from tests.integrations.engine_world import (
     LOGITS,
@@ -174,6 +175,35 @@ def test_draft_trees() -> None:
         wanted = np.zeros((count, LOGITS // 32), np.int32)
         traverse_draft_tree(children, siblings, tokens, ours.request.matcher, wanted)
         assert (mask.numpy() == wanted).all()
+        ours_at_once = ours.allocate_vocab_mask(LOGITS, count, "cpu")
+        given = torch.tensor(children), torch.tensor(siblings), torch.tensor(tokens), ours, ours_at_once, LOGITS
+        hooks.walking(traverse_tree, *given)
+        wanted[~wanted.any(axis=1)] = -1
+        assert (ours_at_once.numpy() == wanted).all()
+
+
+@pytest.mark.parametrize("budget", [8, 12, 20])
+def test_outputs_are_closed_within_their_budget(budget: int) -> None:
+    """Random tokens of the masks: whole and valid by python-jsonschema; cut where the request says so."""
+    schema = {"type": "array", "minItems": 1, "items": {"type": "string"}}
+    engine = Engine()
+    for seed in range(10):
+        rng = random.Random(seed)
+        request = engine.ask("json", json.dumps(schema), max_new_tokens=budget)
+        mask = request.grammar.allocate_vocab_mask(LOGITS, 1, "cpu")
+        while not request.grammar.is_terminated():
+            request.grammar.fill_vocab_mask(mask, 0)
+            allowed = np.flatnonzero(unpacked(mask[0])).tolist()
+            token = rng.choice([token for token in allowed if token != special_id("<|end|>")] or allowed)
+            request.output_ids.append(token)
+            request.grammar.accept_token(token)
+        assert len(request.output_ids) <= budget
+        text = tokenizer().decode(request.output_ids, skip_special_tokens=True)
+        jsonschema.validate(json.loads(text), schema)
+    asked = {"max_new_tokens": budget, "custom_params": {"on_budget": "cut"}}
+    assert engine.ask("json", json.dumps(schema), **asked).grammar.request.budget is None
+    asked["custom_params"] = {"on_budget": "stretch"}
+    assert "on_budget" in str(engine.ask("json", json.dumps(schema), **asked).error)
 
 
 @pytest.mark.parametrize("kind, value, start, forced", [

@@ -45,9 +45,13 @@ class Request:
     def __init__(self, require_reasoning: bool = False, **fields: Any) -> None:
         names = ("json_schema", "regex", "ebnf", "structural_tag")
         self.sampling_params = SimpleNamespace(
-            **{name: fields.get(name) for name in names}, ebnf_full_assistant=False, custom_params=None
+            **{name: fields.get(name) for name in names},
+            ebnf_full_assistant=False,
+            custom_params=fields.get("custom_params"),
+            max_new_tokens=fields.get("max_new_tokens", 4000),
         )
         self.origin_input_ids = [1]
+        self.output_ids: list[int] = []
         self.require_reasoning = require_reasoning
         self.grammar: Any = None
         self.grammar_key: Any = None

@@ -32,7 +32,7 @@ REGISTERED = tool_parsers._TOOL_PARSERS_TO_REGISTER
 PARSERS = [name for name, (_, parser) in REGISTERED.items() if parser in dialects.FORMATS]
 NO_CONTAINERS = ("step3",)
 """Parsers that read arrays and objects as strings."""
-NOT_STREAMED = ("granite-20b-fc", "hunyuan_a13b", "jamba", "olmo3", "xlam")
+NOT_STREAMED = ("granite-20b-fc", "hunyuan_a13b", "hy_v3", "jamba", "olmo3", "xlam")
 """Parsers whose streams differ from what they read as a whole."""
 WALKS = 12
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -16,6 +21,7 @@ from vllm.v1.structured_output import backend_types
 from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
 
 from structgen.errors import IntegrationError, OptionsError
+from structgen.integrations.engine_hooks import parameters_of
 from structgen.integrations.vllm import backend, plugin
 from tests.integrations.engine_world import tokenizer
 from tests.integrations.vllm.world import Engine
@@ -55,7 +61,11 @@ def test_signatures_are_vllms() -> None:
             assert list(own.parameters) == list(wanted.parameters), name
             for parameter in wanted.parameters.values():
                 assert own.parameters[parameter.name].default == parameter.default
-    assert backend.check_interface() == ""
+    assert plugin.class_misfit() == ""
+    for kind, methods in ((backend.VllmGrammar, plugin.GRAMMAR_METHODS), (backend.VllmBackend, plugin.BACKEND_METHODS)):
+        assert methods.keys() == kind.__mro__[1].__abstractmethods__
+        assert all(parameters_of(getattr(kind, name)) == parameters for name, parameters in methods.items())
+    assert not [hook.misfit() for hook in (*plugin.BACKEND, *plugin.EXTRAS) if hook.misfit()]
     assert {option.name.lower() for option in backend_types.StructuredOutputOptions} == set(plugin.KINDS)
 
 
@@ -67,15 +77,67 @@ def test_another_interface_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) 
             plugin.register()
     with monkeypatch.context() as patch:
         patch.delattr(structured_output.StructuredOutputManager, "grammar_init")
-        with pytest.raises(IntegrationError, match="grammar_init takes None"):
+        with pytest.raises(IntegrationError, match="grammar_init is not there"):
             plugin.register()
 
     def fill_bitmask(self: Any, mask: Any) -> None: ...
 
     with monkeypatch.context() as patch:
         patch.setattr(StructuredOutputGrammar, "fill_bitmask", fill_bitmask)
-        assert "fill_bitmask takes" in backend.check_interface()
+        assert "fill_bitmask takes" in plugin.class_misfit()
     assert not hasattr(SamplingParams._validate_structured_outputs, "structgen_original")
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("number", range(len(plugin.EXTRAS)))
+def test_each_extra_may_be_absent_alone(
+    number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A method that takes something else is left as it is, named in one line; the others are wrapped."""
+    missing = plugin.EXTRAS[number]
+    owner = getattr(importlib.import_module(missing.module), missing.owner)
+    original = getattr(owner, missing.method)
+
+    def other(self: Any, *args: Any, **more: Any) -> Any:
+        return original(self, *args, **more)
+
+    monkeypatch.setattr(owner, missing.method, other)
+    engine = Engine(monkeypatch)
+    engine.ask("regex", "[ab]+")
+    lines = [record.getMessage() for record in caplog.records if record.name == "structgen.vllm"]
+    assert len(lines) == 1 and lines[0].startswith(f"structgen goes without {missing.gives}: {missing.name} takes")
+    for hook in plugin.EXTRAS:
+        method = getattr(getattr(importlib.import_module(hook.module), hook.owner), hook.method)
+        assert hasattr(method, "structgen_original") == (hook is not missing)
+    assert engine.masks({}).shape == (1, 10)
+
+
+IMPORTS = """
+import gc, json, sys, time
+import vllm.v1.structured_output, vllm.v1.core.sched.scheduler, vllm.v1.worker.worker_base
+before = set(sys.modules)
+gc.collect(); gc.disable()
+start = time.process_time()
+from structgen.integrations.vllm.plugin import register
+register()
+from structgen.integrations.vllm.drafts import Nothing
+print(json.dumps([time.process_time() - start, sorted(set(sys.modules) - before)]))
+"""
+
+
+def test_a_worker_imports_no_engine() -> None:
+    """The plugin looks at names: 0.05 s (of the processor), neither numba nor llvmlite nor kernels."""
+    environment = {**os.environ, "STRUCTGEN_VLLM": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    runs = []
+    for _ in range(2):  # the first compiles
+        done = subprocess.run(
+            [sys.executable, "-c", IMPORTS], env=environment, capture_output=True, text=True, check=True
+        )
+        runs.append(json.loads(done.stdout.splitlines()[-1]))
+    seconds, modules = runs[1]
+    assert seconds <= 0.05
+    assert all(name.partition(".")[0] not in ("numba", "llvmlite") for name in modules)
+    assert all(not name.startswith(("structgen.core", "structgen.generation")) for name in modules), modules
 
 
 REFUSED = [

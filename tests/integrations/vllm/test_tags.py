@@ -46,6 +46,8 @@ MARKS: dict[str, list[tuple[str, str]]] = {
 }
 UNREAD = {"harmony", "hy_v4"}
 """Keys whose parsers read tokens, or null as a string."""
+LOST = {("llama", "auto")}
+"""Where the parser gives up the whole output if text around a call holds a brace."""
 LOOSE = {"hy_v4", "kimi_k3"}
 """Keys whose tags leave values free: what their arguments are is no matter of the masks."""
 
@@ -139,7 +141,8 @@ def test_walks_are_read_by_the_parser(key: str, mode: str) -> None:
         begun = _begun(tag, rng)
         text = text_of(walk(grammar, rng, tokens_of(begun, words)), words)
         calls = tags.read(key, mode, text, tokenizer(names))
-        assert calls or (mode == "auto" and (not begun or key in LOOSE)), text
+        may_be_none = not begun or key in LOOSE or (key, mode) in LOST
+        assert calls or (mode == "auto" and may_be_none), text
         found += len(calls)
         if key not in LOOSE:
             for name, arguments in calls:
@@ -150,7 +153,7 @@ def test_walks_are_read_by_the_parser(key: str, mode: str) -> None:
 def _begun(tag: tags.Tag, rng: random.Random) -> str:
     """Where a call may be left out: perhaps some text, and what begins a call."""
     given = json.loads(tag.text)["format"]
-    if given["type"] != "triggered_tags" or rng.random() < 0.2:
+    if tag.mode != "auto" or given["type"] != "triggered_tags" or rng.random() < 0.2:
         return ""
     return rng.choice(["", "x < y "]) + str(given["triggers"][0])
 

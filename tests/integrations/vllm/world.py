@@ -25,6 +25,7 @@ class ModelConfig(SimpleNamespace):
 
     skip_tokenizer_init = False
     is_diffusion = False
+    max_model_len = 4096
     hf_config = SimpleNamespace(model_type="llama")
 
     def get_vocab_size(self) -> int:
@@ -52,12 +53,16 @@ class Engine:
         self.manager = structured_output.StructuredOutputManager(self.config)
         self.requests: dict[str, Request] = {}
 
-    def ask(self, kind: str, value: Any, stop_token_ids: list[int] | None = None, **fields: Any) -> Request:
+    def ask(
+        self, kind: str, value: Any, stop_token_ids: list[int] | None = None, max_tokens: int = 4000, **fields: Any
+    ) -> Request:
         """A request that the front end has let through, and whose grammar is compiled."""
         wanted = json.loads(value) if kind == "choice" and isinstance(value, str) else value
         wanted = True if kind == "json_object" else wanted
         params = SamplingParams(
-            structured_outputs=StructuredOutputsParams(**{kind: wanted}, **fields), stop_token_ids=stop_token_ids
+            structured_outputs=StructuredOutputsParams(**{kind: wanted}, **fields),
+            stop_token_ids=stop_token_ids,
+            max_tokens=max_tokens,
         )
         ends = [special_id(END), special_id(TURN)]
         params.update_from_generation_config({"eos_token_id": ends}, special_id(END))

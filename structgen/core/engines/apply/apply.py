@@ -55,6 +55,35 @@ def apply_bitmask(logits: Tensor, bitmask: Any, indices: Sequence[int] | Tensor 
         _fill(batch, mask, rows)
 
 
+def free_blocked(logits: Tensor, bitmask: Any) -> Tensor:
+    """Give allowed tokens the logit 0 in rows that have nothing but -inf, on their device. Nothing waits for it.
+
+    Args:
+        logits: floating [B, V'], as ``apply_bitmask`` has left them; mutated.
+        bitmask: int32 [B or more, W], as there.
+
+    Returns:
+        Integers [B] on the device: 0 in rows that had nothing.
+    """
+    import torch
+
+    mask, covered = _mask(bitmask, logits.device)[: len(logits)], min(logits.shape[1], 32 * bitmask.shape[1])
+    if triton_runs_on(logits.device.type):
+        from structgen.core.engines.apply.kernel import BLOCK, free_kernel, look_kernel
+
+        blocks, live = -(-covered // BLOCK), torch.zeros(len(logits), dtype=torch.int32, device=logits.device)
+        rows = (logits, logits.stride(0), mask, mask.stride(0), live, covered, mask.shape[1], blocks)
+        with current(logits.device):
+            look_kernel[blocks * len(logits),](*rows, BLOCK=BLOCK)
+            free_kernel[blocks * len(logits),](*rows, BLOCK=BLOCK)
+        return live
+    with torch.no_grad():
+        live = (~torch.isneginf(logits)).any(dim=1)
+        allowed = unpacked(mask, covered)
+        logits[:, :covered].masked_fill_(allowed & ~live[:, None], 0.0)
+    return live.to(torch.int32)
+
+
 def _mask(bitmask: Any, device: Any) -> Tensor:
     import torch
 

@@ -1,4 +1,4 @@
-"""The Triton kernel that applies masks. Import it only where Triton is."""
+"""The Triton kernels that apply masks. Import them only where Triton is."""
 
 from __future__ import annotations
 
@@ -34,3 +34,32 @@ def apply_kernel(
         if tl.max(is_mixed.to(tl.int32), 0) > 0:
             forbidden = is_mixed[:, None] & (((bits[:, None] >> bit) & 1) == 0)
             tl.store(base + column + zero, float("-inf"), mask=forbidden & (column < columns))
+
+
+@triton.jit
+def _bits(bitmask, mask_stride, row, start, columns, words, BLOCK: tl.constexpr):
+    """The columns of a block, and which of them a row of the bitmask allows."""
+    column = start + tl.arange(0, BLOCK)
+    word = tl.load(bitmask + row * mask_stride + column // 32, mask=column // 32 < words, other=0)
+    return column, (((word >> (column % 32)) & 1) != 0) & (column < columns)
+
+
+@triton.jit(do_not_specialize=["columns", "words", "blocks"])
+def look_kernel(logits, row_stride, bitmask, mask_stride, live, columns, words, blocks, BLOCK: tl.constexpr):
+    """Set ``live[r]`` if an allowed logit of row r is above -inf. Program r · blocks + b looks at block b of row r."""
+    row = (tl.program_id(0) // blocks).to(tl.int64)
+    start = tl.program_id(0) % blocks * BLOCK
+    column, allowed = _bits(bitmask, mask_stride, row, start, columns, words, BLOCK)
+    values = tl.load(logits + row * row_stride + column, mask=allowed, other=float("-inf")).to(tl.float32)
+    if tl.max((values != float("-inf")).to(tl.int32), 0) > 0:
+        tl.store(live + row, 1)
+
+
+@triton.jit(do_not_specialize=["columns", "words", "blocks"])
+def free_kernel(logits, row_stride, bitmask, mask_stride, live, columns, words, blocks, BLOCK: tl.constexpr):
+    """Store 0 where a bit is 1, in rows that are not live. The programs are those of ``look_kernel``."""
+    row = (tl.program_id(0) // blocks).to(tl.int64)
+    if tl.load(live + row) == 0:
+        start = tl.program_id(0) % blocks * BLOCK
+        column, allowed = _bits(bitmask, mask_stride, row, start, columns, words, BLOCK)
+        tl.store(logits + row * row_stride + column, 0.0, mask=allowed)

@@ -124,6 +124,12 @@ class CapturingMatcher:
         return True
 
     @classmethod
+    def fill_all(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
+        """See `Matcher.fill_all`."""
+        for matcher, row in zip(matchers, rows, strict=True):
+            matcher.fill_next_token_bitmask(bitmask, row)
+
+    @classmethod
     def advance_and_fill_all(
         cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
     ) -> list[bool]:

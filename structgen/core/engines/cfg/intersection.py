@@ -13,7 +13,7 @@ from structgen.core.grammars.flattening import automaton_of, flattened
 from structgen.core.grammars.limits import limited
 from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.grammars.regular import regular_grammar
-from structgen.core.grammars.regular_product import Automaton, ProductBounds, ProductTooLarge, product_grammar
+from structgen.core.grammars.regular_product import ByteAutomaton, ProductBounds, ProductTooLarge, product_grammar
 from structgen.core.regex.dfa import Dfa, intersect
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, EmptyLanguageError, TooComplexError
@@ -41,7 +41,7 @@ def compile_intersection(parts: Sequence[Grammar], vocabulary: Vocabulary, names
                 _nothing()
             return compile_grammar(regular_grammar(dfa, "intersection", f"{len(parts)} constraints"), vocabulary)
         try:
-            product = product_grammar(grammar, Automaton(dfa.transitions, dfa.accepting), BOUNDS)
+            product = product_grammar(grammar, ByteAutomaton(dfa.transitions, dfa.accepting), BOUNDS)
         except ProductTooLarge as error:
             raise _too_much(f"the grammar of the intersection has too many {error.name}", *error.args) from None
         if not product.rules:

@@ -123,6 +123,42 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
             self._in_use = False
 
     @classmethod
+    def fill_all(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
+        """See `Matcher.fill_all`: one call of the kernel for those that share their mask rows."""
+        entered: list[Self] = []
+        try:
+            for matcher in matchers:
+                if matcher._in_use:
+                    raise MatcherStateError.in_use()
+                matcher._in_use = True
+                entered.append(matcher)
+            cls._all_filled(matchers, bitmask, rows)
+        finally:
+            for matcher in entered:
+                matcher._in_use = False
+
+    @classmethod
+    def _all_filled(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
+        mask_bytes = 4 * bitmask.shape[-1]
+        groups: dict[int, tuple[list[Self], array[int]]] = {}
+        for matcher, row in zip(matchers, rows, strict=True):
+            out = matcher._row_address(bitmask, row)
+            if matcher._terminated:
+                ctypes.memset(out, 0, mask_bytes)
+                continue
+            group = groups.get(id(matcher._rows))
+            if group is None:
+                group = groups[id(matcher._rows)] = [], array("q")
+            group[0].append(matcher)
+            group[1].extend((matcher._at, 0, out, 0))
+        for members, jobs in groups.values():
+            context, first = members[0]._rows.context(), 0
+            while (first := machine.fills(context.address, jobs.buffer_info()[0], first, len(members))) < len(members):
+                job = layout.JOB_SIZE * first
+                members[first]._fill_on(context, jobs[job + layout.J_STATUS], jobs[job + layout.J_OUT])
+                first += 1
+
+    @classmethod
     def advance_and_fill_all(
         cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
     ) -> list[bool]:

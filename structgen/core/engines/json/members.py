@@ -16,9 +16,9 @@ from typing import Any
 from structgen.core.engines.json.compiled import JsonGrammar, grammar_of, restated
 from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
-from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.node import StringAlternative, ValueNode
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
-from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, QuoteSpec
 from structgen.core.json_schema.formula.language import FALSE, TRUE, All, Formula, Idx, Pat, Type, and_, not_, or_, ref
 from structgen.core.json_schema.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.core.json_schema.lowering import Lowered, lower
@@ -272,7 +272,11 @@ def _kinds(node: ValueNode) -> int:
     return kinds | (ARRAY if node.arrays else 0) | (OBJECT if node.objects else 0)
 
 
-def _language(spec: EnumSpec | StringSpec, limit: int) -> Dfa:
+def _language(spec: StringAlternative, limit: int) -> Dfa:
+    if isinstance(spec, QuoteSpec):
+        raise TooComplexError(
+            "a quote as bare text, without quotation marks", budget="max_automaton_states", limit=limit
+        )
     if isinstance(spec, EnumSpec):
         return from_strings(spec.values, limit)
     dfa = universal() if spec.dfa is None else spec.dfa

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from structgen.core.json_schema.formula.nodes import ORDERED, Formula
 from structgen.core.json_schema.formula.nodes import add as _add
@@ -13,6 +13,9 @@ from structgen.core.json_schema.formula.nodes import intern as _intern
 from structgen.core.json_schema.formula.nodes import new as _new
 from structgen.core.json_schema.formula.nodes import table as _table
 from structgen.core.json_schema.formula.values import ANY, ARRAY, OBJECT, STRING, Canonical, canonical, canonical_type
+
+if TYPE_CHECKING:
+    from structgen.core.text_sets.corpus import Corpus
 
 
 class Type(Formula):
@@ -172,6 +175,16 @@ class Format(Formula):
 
     def __new__(cls, name: str, dialect: str = "draft2020-12") -> Format:
         return _intern(cls, (dialect, name))
+
+
+class Quoted(Formula):
+    """String: a part of the documents of ``corpus``, from a border to a border."""
+
+    __slots__ = ("corpus",)
+    corpus: Corpus
+
+    def __new__(cls, corpus: Corpus) -> Quoted:
+        return _intern(cls, (corpus,))
 
 
 class Len(Formula):

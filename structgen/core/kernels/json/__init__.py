@@ -23,6 +23,7 @@ NEWLINE         node | target q << 40           spaces after it              a n
 CLOSE                                                                        the closing bracket (indentation)
 STRING + s      string record | acc << 32       pool state | length << 32    value with a DFA and length bounds
 ENUM + s        string record | acc << 32       lo | hi << 20 | depth << 40  one of the strings lo..hi of a table
+SORTED + s      string record | acc << 32       a state of sorted texts      a name, a quote of documents
 KEY + s         acc << 32                       lo | hi << 20 | depth << 40  a key, still a prefix of declared ones
 OTHER_KEY + s   pool state | acc << 32          hash of the decoded key      an undeclared key
 ==============  ==============================  ===========================  =====================================

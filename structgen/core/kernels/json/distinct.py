@@ -8,11 +8,13 @@ from structgen.core.kernels.json.keys import count_missing
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible
 from structgen.core.kernels.json.registers import restore_probe, save_probe
-from structgen.core.kernels.json.strings import narrow
+from structgen.core.kernels.json.strings import narrow, texts_of
 from structgen.core.kernels.json.structure import literal_byte, plain_step
 from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import all_listed, is_listable, is_unrivalled, rivals
 from structgen.core.kernels.memory import size
+from structgen.core.kernels.sorted.masks import step as sorted_step
+from structgen.core.kernels.sorted.masks import values_from
 
 MAX_PROBES = 1 << 18  # steps of one search
 COUNT_RIVALS = 16  # levels of a search behind which rivals are counted again; between them all items count
@@ -64,6 +66,8 @@ def values_here(m):
         return _strings_here(m, reg(m, A) & LOW32, reg(m, B))
     if mode == ENUM and q & 15 == BODY:
         return ((reg(m, B) >> 20) & MASK20) - (reg(m, B) & MASK20)
+    if mode == SORTED and q & 15 == BODY:
+        return values_from(texts_of(m), reg(m, B), COUNTED_TEXTS)
     if mode == OTHER_KEY:
         record = load(m, reg(m, FRAME)) & LOW32
         return MANY if grammar(m, record + O_NARROW) == 0 and grammar(m, record + O_COUNTS) == 0 else 1
@@ -190,6 +194,8 @@ def _can_feed(m, byte):
         return pool(m, (reg(m, B) & LOW32) * 256 + byte) >= 0
     if mode == ENUM:
         return narrow(m, grammar(m, (reg(m, A) & LOW32) + S_ENTRIES), reg(m, B), byte) >= 0
+    if mode == SORTED:
+        return sorted_step(texts_of(m), reg(m, B), byte) != DEAD
     if mode == OTHER_KEY:
         return pool(m, (reg(m, A) & LOW32) * 256 + byte) >= 0
     return True

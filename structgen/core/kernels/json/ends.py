@@ -7,8 +7,9 @@ from structgen.core.kernels.json.frames import add_hash, depth, load, new_frame
 from structgen.core.kernels.json.items import is_fresh
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible, others_admissible
-from structgen.core.kernels.json.strings import feed, is_duplicate, replay
+from structgen.core.kernels.json.strings import feed, is_duplicate, replay, texts_of
 from structgen.core.kernels.json.tables import *
+from structgen.core.kernels.sorted.masks import stops
 
 
 @internal
@@ -114,6 +115,8 @@ def _quote(m, alt):
         if grammar(m, entry + E_LENGTH) != reg(m, B) >> 40:
             return DEAD
         return value_done(m)
+    if mode == SORTED:
+        return value_done(m) if stops(texts_of(m), reg(m, B)) else DEAD
     record = load(m, reg(m, FRAME)) & LOW32
     if mode == OTHER_KEY:
         return _close_other_key(m, record, reg(m, A) & LOW32, reg(m, B), alt)

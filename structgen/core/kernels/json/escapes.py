@@ -5,8 +5,9 @@ from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import admissible, others_admissible
 from structgen.core.kernels.json.registers import set_string
-from structgen.core.kernels.json.strings import feed, feed_code_point
+from structgen.core.kernels.json.strings import feed, feed_code_point, texts_of
 from structgen.core.kernels.json.tables import *
+from structgen.core.kernels.sorted.masks import is_within_character
 
 
 @internal
@@ -17,6 +18,8 @@ def _inside_sequence(m):
         return (flags(m, reg(m, B) & LOW32) & PARTIAL) != 0
     if mode == OTHER_KEY:
         return (flags(m, reg(m, A) & LOW32) & PARTIAL) != 0
+    if mode == SORTED:
+        return is_within_character(texts_of(m), reg(m, B))
     return False  # tables: checked by the caller, who knows the entries
 
 
@@ -108,7 +111,7 @@ def _range_alive(m, first, last):
 def escape_alive(m):
     """Whether a backslash may come: outside a UTF-8 sequence, with a live character that an escape may spell."""
     mode = reg(m, Q) & ~15
-    if mode == STRING or mode == OTHER_KEY:
+    if mode == STRING or mode == OTHER_KEY or mode == SORTED:
         if _inside_sequence(m):
             return False
     else:

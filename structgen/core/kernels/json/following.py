@@ -10,8 +10,10 @@ from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import others_admissible
 from structgen.core.kernels.json.registers import node
+from structgen.core.kernels.json.strings import texts_of
 from structgen.core.kernels.json.tables import *
-from structgen.core.kernels.memory import size
+from structgen.core.kernels.memory import address, size
+from structgen.core.kernels.sorted.masks import next_bytes
 
 ANYTHING, FREE, LISTED, POOLED = range(4)
 WORDS = 5  # of a node of the path: one of these, then the list as 256 bits, or a pool state
@@ -100,6 +102,11 @@ def note_following(m, level):
     elif q == ENUM:
         found = LISTED
         _list_entries(m, place, grammar(m, (reg(m, A) & LOW32) + S_ENTRIES), reg(m, B))
+    elif q == SORTED:
+        found = LISTED
+        _list(m, place, 0x22)
+        _list(m, place, 0x5C)
+        next_bytes(texts_of(m), reg(m, B), address(m, following) + 8 * (place + 1))
     elif q == VALUE:
         found = LISTED
         _list_starts(m, place, reg(m, A))

@@ -7,7 +7,7 @@ from structgen.core.kernels.json.records import *
 
 # --- lexical states ---
 VALUE, AFTER, OBJECT_FIRST, KEY_NEXT, COLON, ARRAY_FIRST, LITERAL, NUMBER, PAD, NEWLINE, CLOSE = range(11)
-STRING, ENUM, KEY, OTHER_KEY = 16, 32, 48, 64
+STRING, ENUM, SORTED, KEY, OTHER_KEY = 16, 32, 48, 64, 80
 BODY, ESCAPE, HEX, LOW_BACKSLASH, LOW_U, LOW_HEX = 0, 1, 2, 6, 7, 8  # HEX and LOW_HEX take four places each
 
 # --- pool flags ---
@@ -82,6 +82,7 @@ MANY = MAX_VALUES  # as good as endlessly many values; one more: and so it is af
 SHORT_WORDS = 16  # code points of the words that the second count of a state of strings is of
 OTHER_SYMBOLS = 16  # bits of what a number may go on with: the low four of the byte; this more if it is no digit
 LETTER_U, BACKSLASH = 0x75, 0x5C
+COUNTED_TEXTS = 64  # texts that a string of sorted texts can still become are counted up to so many
 
 # --- masks ---
 # ``nodes`` int32[N, 4] holds several tries one after the other, each in depth-first order: byte, depth, subtree end,
@@ -119,6 +120,7 @@ LOG_ROWS, LOG_TOKENS = 8, 1024  # that an entry lists; of others the whole row i
 CHANCES = 16  # entries in use that are moved, at most, to make room for one
 
 # --- operations of the entry ---
-ADVANCE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, STEP, STEPS = range(8)
-# ``jobs`` int64[n, 4] of STEPS: a matcher's block, its token, address of its row, what came of it
+ADVANCE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, STEP, STEPS, FILLS = range(9)
+# ``jobs`` int64[n, 4] of STEPS and FILLS: a matcher's block, its token (of FILLS: nothing), address of its row, what
+# came of it
 J_BLOCK, J_TOKEN, J_OUT, J_STATUS, JOB_SIZE = range(5)

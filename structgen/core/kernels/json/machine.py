@@ -36,6 +36,11 @@ def steps(m: int, jobs: int, first: int, last: int) -> int:
     return run(m, STEPS, jobs, first, last)
 
 
+def fills(m: int, jobs: int, first: int, last: int) -> int:
+    """`fill` of many matchers: the number of the job that lacks something, or ``last``."""
+    return run(m, FILLS, jobs, first, last)
+
+
 def fill_row(m: int, state: int, place: int, number: bool, out: int) -> int:
     """The row of a pool state, see `structgen.core.kernels.json.bitmask_rows.fill_row`."""
     return run(m, FILL_DIGITS if number else FILL_ROW, state, place, out)

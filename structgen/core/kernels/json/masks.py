@@ -19,6 +19,7 @@ from structgen.core.kernels.json.registers import (
     save_start,
     set_string,
 )
+from structgen.core.kernels.json.sorted_strings import fill_sorted
 from structgen.core.kernels.json.strings import replay
 from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import is_only_rivalled, unrivalled
@@ -116,6 +117,8 @@ def _fill_configuration(m, out):
         if status >= MISS:
             return status
         trie = STRUCTURE
+    if reg(m, Q) == SORTED + BODY and not among_distinct(m):
+        return fill_sorted(m, out)
     plan = 0
     if mode == STRING:
         plan = string_plan(m)

@@ -100,6 +100,20 @@ def step(m, block, token, out):
 
 
 @internal
+def fills(m, jobs, first, last):
+    """`mask` for the jobs first..last. The number of the one that lacks something, or ``last``: all are done."""
+    for i in range(first, last):
+        job = jobs + 8 * JOB_SIZE * i
+        status = STALE
+        if not is_stale(m):
+            status = mask(m, word(job, J_BLOCK), word(job, J_OUT), 0)
+        set_word(job, J_STATUS, status)
+        if status >= MISS:
+            return i
+    return last
+
+
+@internal
 def steps(m, jobs, first, last):
     """`step` for the jobs first..last. The number of the one that lacks something, or ``last``: all are done."""
     for i in range(first, last):

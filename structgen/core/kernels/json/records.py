@@ -53,17 +53,19 @@ _ref("items")
 _record("number ref").start(_c.NUMBER_START)
 
 # --- string; the grammar's header, at 0, stands for one without bounds --------------------------------
-S_DFA, S_ENUM = range(2)
+S_DFA, S_ENUM, S_SORTED = range(3)
 _string = _record("string")
 S_KIND = _string.word()
 S_START = _string.word()
 S_MIN = _string.word()  # code points
 S_MAX = _string.word()  # -1: no bound
 S_DISTANCES = _string.word()  # the table of lengths, see below; 0: none
-S_ENTRIES = _string.word()
+S_ENTRIES = _string.word()  # of sorted texts: their number
 S_COUNT = _string.word()
 S_SIZE = _string.size
-_string.select = S_KIND, {S_DFA: "string of a DFA", S_ENUM: "string of an enumeration"}
+_string.select = S_KIND, {
+    S_DFA: "string of a DFA", S_ENUM: "string of an enumeration", S_SORTED: "string of sorted texts"
+}  # fmt: skip
 _dfa = _record("string of a DFA", DFA_STRING, like=_string)
 _dfa.start(_c.STRING_START, at=S_START)
 _dfa.whole(at=S_MIN)
@@ -71,6 +73,7 @@ _dfa.whole(-1, at=S_MAX)
 _enumeration = _record("string of an enumeration", ENUM_STRING, like=_string)
 _enumeration.many("word", S_COUNT, at=S_ENTRIES)
 _enumeration.whole(1, at=S_COUNT)
+_record("string of sorted texts", like=_string).whole(at=S_ENTRIES)
 
 # --- table of lengths (checked as a whole): first pool state, row length, period, slack (-1: none), then rows: least
 # accepted length >= k still to come, or -1. Slack: how much more than k that may be, in any state behind a byte.

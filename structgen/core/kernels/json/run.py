@@ -4,7 +4,7 @@ from structgen.core.kernels.jit import entry
 from structgen.core.kernels.json.bitmask_rows import fill_row
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.masks import accepting, next_bytes
-from structgen.core.kernels.json.matchers import enter, is_stale, mask, read, step, steps
+from structgen.core.kernels.json.matchers import enter, fills, is_stale, mask, read, step, steps
 
 
 def _make(stamp):
@@ -14,6 +14,8 @@ def _make(stamp):
         """Run an operation on the context at address ``m``; `core.kernels.json.machine` says which and how."""
         if operation == STEPS:
             return steps(m, x, y, z)
+        if operation == FILLS:
+            return fills(m, x, y, z)
         if is_stale(m):
             return STALE
         if operation == STEP:

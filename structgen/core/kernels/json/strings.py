@@ -7,6 +7,7 @@ from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import any_admissible, others_admissible, undeclared_count
 from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.memory import size, wrapped_mul
+from structgen.core.kernels.sorted.masks import step as sorted_step
 
 
 @internal
@@ -167,6 +168,12 @@ def _feed_key(m, byte):
 
 
 @internal
+def texts_of(m):
+    """The tables of the sorted texts that the string in ``regs`` is one of."""
+    return sorted_texts(m, grammar(m, (reg(m, A) & LOW32) + S_ENTRIES))
+
+
+@internal
 def feed(m, byte):
     """Feed one decoded byte (of the UTF-8 of the string) to the string or key in ``regs``. False: dead."""
     mode = reg(m, Q) & ~15
@@ -179,6 +186,12 @@ def feed(m, byte):
     if mode == ENUM:
         value = narrow(m, grammar(m, (reg(m, A) & LOW32) + S_ENTRIES), reg(m, B), byte)
         if value < 0:
+            return False
+        set_reg(m, B, value)
+        return True
+    if mode == SORTED:
+        value = sorted_step(texts_of(m), reg(m, B), byte)
+        if value == DEAD:
             return False
         set_reg(m, B, value)
         return True

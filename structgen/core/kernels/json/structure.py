@@ -8,6 +8,7 @@ from structgen.core.kernels.json.items import add_item, is_pair
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.objects import can_add
 from structgen.core.kernels.json.tables import *
+from structgen.core.kernels.sorted.layout import START
 
 
 @internal
@@ -50,6 +51,9 @@ def _start_value(m, node, byte, alt):
         if grammar(m, record + S_KIND) == S_ENUM:
             set_reg(m, Q, ENUM)
             set_reg(m, B, grammar(m, record + S_COUNT) << 20)
+        elif grammar(m, record + S_KIND) == S_SORTED:
+            set_reg(m, Q, SORTED)
+            set_reg(m, B, START)
         else:
             set_reg(m, Q, STRING)
             set_reg(m, B, grammar(m, record + S_START))

@@ -8,10 +8,11 @@ from structgen.core.kernels.tables import INT32, INT64, UINT8, Header
 
 CONTEXT = Header()
 
-# --- of the grammar: entered from its own array, which holds these three as they stand here ---
+# --- of the grammar: entered from its own array, which holds these four as they stand here ---
 grammar = CONTEXT.table(INT32)  # `structgen.core.kernels.json.records`
 word = CONTEXT.table(INT64)  # sets of keys
 text = CONTEXT.table(UINT8)  # declared keys and enumerated strings
+sorted_texts = CONTEXT.table(INT64)  # addresses of tables (`structgen.core.kernels.sorted.tables`)
 TABLES_SIZE = CONTEXT.size
 
 # --- of the pool ---

@@ -20,7 +20,7 @@ _I8, _F8 = np.dtype(np.int64), np.dtype(np.float64)
 run = kernel("sampling")
 _draw = Function(run, DRAW, [_I8, _I8, _F8, _F8], [_I8, _F8, _F8, _F8])
 _gather = Function(run, GATHER, [_I8, _I8, _F8, _F8], [_I8, _F8, _F8, _F8, _I8])
-_apply = Function(run, APPLY, [_I8, _I8])
+_apply = Function(run, APPLY, [_I8, _I8, _I8], [_I8])
 _NO_FLOATS, _NO_FOUND = np.zeros(0, _F8), np.zeros((0, FOUND), _F8)
 
 
@@ -66,6 +66,15 @@ def logits_of(keys: Int64) -> tuple[npt.NDArray[np.float32], Int64]:
     return bits.astype(np.int32).view(np.float32), 0xFFFFFFFF - (keys & 0xFFFFFFFF)
 
 
-def apply(logits: Addresses, masks: Addresses, *, columns: int, words: int, kind: int) -> None:
-    """Write -inf over what the masks of R rows forbid: rows of ``columns`` logits of a ``kind``, masks of ``words``."""
-    _apply(logits, masks, x=columns | kind << KIND_SHIFT, y=words)
+def apply(
+    logits: Addresses, masks: Addresses, targets: Addresses, *, columns: int, words: int, kind: int,
+    few: int = FEW_FORBIDDEN,
+) -> Int64:  # fmt: skip
+    """Write R rows of ``columns`` logits of a ``kind`` to their targets, -inf where their masks of ``words`` forbid.
+
+    Targets may be the logits themselves, row by row, and overlap them nowhere else; then, of words that forbid at most
+    ``few`` tokens, only these are written. Returns int64 [R]: 1 where no allowed token has a logit above -inf.
+    """
+    empty = np.empty(len(logits), _I8)
+    _apply(logits, masks, targets, empty, x=columns | kind << KIND_SHIFT, y=words, z=few)
+    return empty

@@ -196,29 +196,86 @@ def exp_each(typingctx, values, words, highest, scale, out):
     return types.void(types.int64, types.int64, types.float64, types.float64, types.int64), codegen
 
 
-def _forbid(kind: int) -> Callable[[int, int, int], None]:
+def _choose(kind: int) -> Callable[[int, int, int, int], None]:
     element = _BITS[kind]
     lanes = ir.VectorType(element, LANES)
     align = element.width // 8
 
     @intrinsic
-    def forbid(typingctx, logits, masks, words):
-        """Write -inf over the tokens that ``words`` words do not allow."""
+    def choose(typingctx, target, source, masks, words):
+        """Write ``words`` words of logits, -inf for the tokens that are not allowed; the target may be the source."""
 
         def codegen(context, builder, signature, args):
-            logits, masks, words = args
+            target, source, masks, words = args
             nothing = ir.Constant(lanes, [MINUS_INFINITY[kind]] * LANES)
             with for_range(builder, words) as loop:
                 word = builder.load(_pointer(builder, masks, loop.index, _I32, _I32), align=4)
                 for group in range(WORD // LANES):
-                    place = _pointer(builder, logits, _group(builder, loop.index, group), element, lanes)
-                    kept = builder.select(_allowed(builder, word, group), builder.load(place, align=align), nothing)
-                    builder.store(kept, place, align=align)
+                    index = _group(builder, loop.index, group)
+                    given = builder.load(_pointer(builder, source, index, element, lanes), align=align)
+                    kept = builder.select(_allowed(builder, word, group), given, nothing)
+                    builder.store(kept, _pointer(builder, target, index, element, lanes), align=align)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64, types.int64), codegen
+
+    return choose
+
+
+def _forbid_all(kind: int) -> Callable[[int, int], None]:
+    element = _BITS[kind]
+    lanes = ir.VectorType(element, LANES)
+
+    @intrinsic
+    def forbid_all(typingctx, target, words):
+        """Write -inf over ``words`` words of tokens."""
+
+        def codegen(context, builder, signature, args):
+            target, words = args
+            nothing = ir.Constant(lanes, [MINUS_INFINITY[kind]] * LANES)
+            with for_range(builder, words) as loop:
+                for group in range(WORD // LANES):
+                    place = _pointer(builder, target, _group(builder, loop.index, group), element, lanes)
+                    builder.store(nothing, place, align=element.width // 8)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), codegen
+
+    return forbid_all
+
+
+def _is_forbidden(kind: int) -> Callable[[int, int], bool]:
+    element = _BITS[kind]
+
+    @intrinsic
+    def is_forbidden(typingctx, logits, token):
+        """Whether the logit of a token is -inf."""
+
+        def codegen(context, builder, signature, args):
+            bits = builder.load(_pointer(builder, *args, element, element))
+            return builder.icmp_unsigned("==", bits, ir.Constant(element, MINUS_INFINITY[kind]))
+
+        return types.boolean(types.int64, types.int64), codegen
+
+    return is_forbidden
+
+
+def _copy_one(kind: int) -> Callable[[int, int, int], None]:
+    element = _BITS[kind]
+
+    @intrinsic
+    def copy_one(typingctx, target, source, token):
+        """Copy the logit of one token."""
+
+        def codegen(context, builder, signature, args):
+            target, source, token = args
+            value = builder.load(_pointer(builder, source, token, element, element))
+            builder.store(value, _pointer(builder, target, token, element, element))
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, types.int64), codegen
 
-    return forbid
+    return copy_one
 
 
 def _forbid_one(kind: int) -> Callable[[int, int], None]:
@@ -237,10 +294,38 @@ def _forbid_one(kind: int) -> Callable[[int, int], None]:
     return forbid_one
 
 
+def _prefetch_one(kind: int) -> Callable[[int, int], None]:
+    element = _BITS[kind]
+
+    @intrinsic
+    def prefetch_one(typingctx, logits, token):
+        """Ask for the cache line of a token that will be written."""
+
+        def codegen(context, builder, signature, args):
+            byte = ir.IntType(8).as_pointer()
+            kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+            place = builder.bitcast(_pointer(builder, *args, element, element), byte)
+            builder.call(function, [place, *(ir.Constant(_I32, one) for one in (1, 3, 1))])
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), codegen
+
+    return prefetch_one
+
+
+prefetch_one = by_kind({kind: _prefetch_one(kind) for kind in _ELEMENTS})
+"""``(kind, logits, token)``: an address, and a token."""
 forbid_one = by_kind({kind: _forbid_one(kind) for kind in _ELEMENTS})
 """``(kind, logits, token)``: an address, and a token."""
-forbid = by_kind({kind: _forbid(kind) for kind in _ELEMENTS})
-"""``(kind, logits, masks, words)``: addresses, and how many words."""
+forbid_all = by_kind({kind: _forbid_all(kind) for kind in _ELEMENTS})
+"""``(kind, target, words)``: an address, and how many words."""
+choose = by_kind({kind: _choose(kind) for kind in _ELEMENTS})
+"""``(kind, target, source, masks, words)``: addresses, and how many words."""
+copy_one = by_kind({kind: _copy_one(kind) for kind in _ELEMENTS})
+"""``(kind, target, source, token)``: addresses, and a token."""
+is_forbidden = by_kind({kind: _is_forbidden(kind) for kind in _ELEMENTS})
+"""``(kind, logits, token)``: an address, and a token."""
 
 
 @intrinsic

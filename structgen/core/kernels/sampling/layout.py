@@ -2,7 +2,7 @@
 
 DRAW, GATHER, APPLY, FEW = range(4)  # operations
 
-# --- arguments of DRAW, GATHER and APPLY, as far as they use them ---
+# --- arguments of DRAW and GATHER, as far as they use them ---
 (
     A_LOGITS,  # int64 [R]: address of each row of logits
     A_MASKS,  # int64 [R]: address of each row of the bitmask
@@ -14,6 +14,11 @@ DRAW, GATHER, APPLY, FEW = range(4)  # operations
     A_SCRATCH,  # float64 [SCRATCH]
     A_KEYS,  # int64 [columns]: what GATHER found
 ) = range(9)
+# --- arguments of APPLY, each int64 [R]: addresses of logits, masks and what is written, which may be the logits
+# themselves; and for each, written: 1 where no allowed token has a logit above -inf ---
+A_TARGETS, A_EMPTY = 2, 3
+FEW_FORBIDDEN = 4  # tokens of a word up to which, in place, each is written by itself: the others need not be read
+CACHED_BYTES = 1 << 24  # of logits, beyond which this does not pay: memory is read by whole lines, one after the other
 # F_TOTAL: logarithm of the sum of exp(x); F_SUM: the sum of exp((x - highest) · scale); both over the allowed.
 F_LOG_PROB, F_KEPT, F_HIGHEST, F_TOTAL, F_SUM, FOUND = range(6)
 B_HIGHEST, B_SUM, B_SCALED, B_SIZE = range(4)  # highest allowed logit; sums relative to it, as it is and scaled

@@ -17,7 +17,7 @@ def _make(stamp):
         elif operation == GATHER:
             gather(m, columns, y, kind)
         elif operation == APPLY:
-            apply(m, columns, y, kind)
+            apply(m, columns, y, kind, z)
         return stamp
 
     return run

@@ -16,10 +16,10 @@ from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import prompt_token_ids
 from structgen.generation.generator import Generator
 from structgen.generation.models.llamacpp.model import load_gguf
+from structgen.generation.models.prefix_reader import BatchReader, BranchReader, make_reader
 from structgen.generation.sampling import SamplingParams, masked_log_probs
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Handle, Request, State
-from structgen.generation.target.reader import BranchReader, RowReader, make_reader
 from tests.generation.decoding.plain_loop import decode
 from tests.generation.models.llamacpp.conftest import Loaded
 from tests.generation.models.llamacpp.gguf_files import write_mamba
@@ -206,7 +206,7 @@ def test_a_quantised_model_is_near_the_same_weights_in_float32(built_in: Loaded)
 def test_samples_of_the_target_are_of_the_models_distribution(generator: Generator) -> None:
     """The readers agree; then a small language has the probabilities that the model gives its texts."""
     prompt = generator.tokenizer.encode("ab")
-    reader, rows = make_reader(generator.model, prompt, 30), RowReader(generator.model, prompt)
+    reader, rows = make_reader(generator.model, prompt, 30), BatchReader(generator.model, prompt)
     assert isinstance(reader, BranchReader)
     for batch in (
         [(), (5,), (5, 6), (7, 8, 9)],

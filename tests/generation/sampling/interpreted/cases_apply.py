@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from structgen.core.engines.apply import apply_bitmask
+from structgen.core.engines.apply import apply_bitmask, free_blocked
 from structgen.core.engines.apply.triton_here import triton_runs_on
 from structgen.errors import BitmaskError
 from tests.generation.sampling.oracle import bits
@@ -95,3 +95,20 @@ def test_what_does_not_fit_is_named() -> None:
         apply_bitmask(logits.int(), good)
     apply_bitmask(logits, good, [])
     assert torch.isfinite(logits).all()
+
+
+@pytest.mark.parametrize("size", [31, 100, 4096, 9001])
+def test_rows_that_have_nothing_left_are_freed(size: int) -> None:
+    """Rows that are all -inf, rows whose only score is in the last block, masks narrower than the logits."""
+    logits, allowed = case(12, size, -(-size // 64) + 1, size)
+    logits[:4] = -np.inf
+    logits[4] = -np.inf
+    logits[4, min(size, allowed.shape[1]) - 1] = 1.0
+    tensor = torch.from_numpy(logits).to(DEVICE)
+    apply_bitmask(tensor, bits(allowed))
+    before = tensor.clone()
+    live = free_blocked(tensor, bits(allowed)).bool()
+    wide = torch.from_numpy(np.pad(allowed, ((0, 0), (0, max(0, size - allowed.shape[1]))))[:, :size]).to(DEVICE)
+    assert torch.equal(live, ~torch.isneginf(before).all(dim=1))
+    blocked = ~live[:, None] & wide
+    assert torch.equal(tensor, torch.where(blocked, 0.0, before))

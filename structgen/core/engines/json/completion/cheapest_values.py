@@ -28,15 +28,17 @@ from structgen.core.engines.json.completion.completion_tables import (
     Member,
     ObjectForm,
     Open,
+    QuoteForm,
     ValuePlan,
     bits_of,
 )
 from structgen.core.engines.json.completion.object_plans import MAX_PARTS, Costs, ObjectPlans
 from structgen.core.engines.json.numbers.values import value_texts
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
-from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.node import StringAlternative, ValueNode
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
-from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec, StringSpec
+from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec, QuoteSpec, StringSpec
+from structgen.core.kernels.sorted.layout import START
 from structgen.core.regex.dfa import Dfa
 from structgen.errors import CompletionTooLongError
 from structgen.options import JsonOptions
@@ -77,6 +79,7 @@ class Values:
         self._words: dict[bytes, Words] = {}
         self._forms: dict[int, ObjectForm] = {}
         self._enums: dict[int, EnumForm] = {}
+        self._quotes: dict[int, QuoteForm] = {}
 
     # --- layout ---
     def line(self, depth: int) -> bytes:
@@ -95,6 +98,15 @@ class Values:
         form = self._enums.get(id(spec))
         if form is None:
             form = self._enums[id(spec)] = EnumForm(spec)
+        return form
+
+    def string_form(self, spec: EnumSpec | QuoteSpec) -> EnumForm | QuoteForm:
+        """The form of a spec (by identity)."""
+        if isinstance(spec, EnumSpec):
+            return self.enum_form(spec)
+        form = self._quotes.get(id(spec))
+        if form is None:
+            form = self._quotes[id(spec)] = QuoteForm(spec)
         return form
 
     # --- values ---
@@ -215,11 +227,13 @@ class Values:
         line = self.line(depth + 1)
         return opening + line + (b"," + line).join(parts) + self.line(depth) + closing
 
-    def _strings(self, spec: EnumSpec | StringSpec) -> Iterator[bytes]:
+    def _strings(self, spec: StringAlternative) -> Iterator[bytes]:
         """The strings of a spec (decoded)."""
         if isinstance(spec, EnumSpec):
             form = self.enum_form(spec)
             yield from (form.texts[i] for i in np.argsort(form.lengths, kind="stable").tolist())
+        elif isinstance(spec, QuoteSpec):
+            yield from (text.encode() for text in islice(spec.corpus.some_quotes(spec.least, spec.most), MAX_WORDS))
         elif spec.dfa is None:
             yield from lettered(spec.least, spec.most)
         else:
@@ -265,6 +279,10 @@ class Values:
             if isinstance(spec, EnumSpec):
                 form = self.enum_form(spec)
                 texts.append(b'"' + form.rest(0, len(form.texts), 0) + b'"')
+            elif isinstance(spec, QuoteSpec):
+                quote = self.string_form(spec)
+                assert isinstance(quote, QuoteForm)
+                texts.append(b'"' + quote.completion(START) + b'"')
             elif spec.least <= MAX_CHARACTERS:
                 texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
         return min(texts, key=len, default=None)

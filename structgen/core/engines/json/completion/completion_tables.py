@@ -13,7 +13,7 @@ from structgen.core.engines.json.tables.arrays import utf8
 from structgen.core.engines.json.value_graph.key_classes import settle
 from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.objects import Choice, ObjectSpec
-from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec
+from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec, QuoteSpec
 from structgen.core.kernels.json.layout import HASH_PRIME, HASH_START
 
 _WORD = 1 << 64
@@ -45,6 +45,22 @@ class EnumForm:
     def rest(self, lo: int, hi: int, at: int) -> bytes:
         """The shortest rest (spelled, without the quote) of the strings ``lo`` to ``hi`` - 1 after byte ``at``."""
         return spelled(self.texts[lo + int(self.lengths[lo:hi].argmin())][at:])
+
+
+class QuoteForm:
+    """A quote of documents, as the machine's states name it."""
+
+    def __init__(self, spec: QuoteSpec) -> None:
+        self._corpus = spec.corpus
+        self._reader = spec.corpus.reader(spec.least, spec.most)
+
+    def completion(self, state: int) -> bytes:
+        """A short text (spelled, without the quote) that completes a state."""
+        return spelled(self._reader.completion(state))
+
+    def continuations(self, state: int) -> list[bytes]:
+        """What the documents go on with where few places are left (spelled)."""
+        return [spelled(text) for text in self._corpus.continuations(state)]
 
 
 class ObjectForm:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import islice
 
 from structgen.core.engines.json.completion.cheapest_words import spelled
-from structgen.core.engines.json.completion.completion_tables import EnumForm, ObjectForm, Open
+from structgen.core.engines.json.completion.completion_tables import EnumForm, ObjectForm, Open, QuoteForm
 from structgen.core.engines.json.completion.remaining_text import LITERALS, Counted, RestWriter
 from structgen.core.engines.json.value_graph.items import ArraySpec
 from structgen.core.engines.json.value_graph.node import ValueNode
@@ -91,6 +91,8 @@ class LikelyTexts(RestWriter):
             if isinstance(string, EnumForm):
                 lo, hi, at = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
                 yield from (spelled(text[at:]) + b'"' for text in string.texts[lo : min(hi, lo + MAX_WORDS)])
+            elif isinstance(string, QuoteForm):
+                yield from string.continuations(b)
 
     def _next_bits(self, state: Open) -> Iterator[int]:
         """Declared keys that may come next: in declared order from the last one on, else those not seen."""

@@ -13,7 +13,7 @@ from array import array
 
 from structgen.core.engines.json.completion.cheapest_values import MAX_BYTES, Values
 from structgen.core.engines.json.completion.cheapest_words import code_points, spelled
-from structgen.core.engines.json.completion.completion_tables import EnumForm, ObjectForm
+from structgen.core.engines.json.completion.completion_tables import EnumForm, ObjectForm, QuoteForm
 from structgen.core.engines.json.completion.memo import keep
 from structgen.core.engines.json.completion.object_lengths import ObjectLengths
 from structgen.core.engines.json.completion.remaining_text import LITERALS, Counted, Index
@@ -126,6 +126,8 @@ class Lengths:
         string = self._index.strings[record]
         if isinstance(string, EnumForm):
             found = self.bytes_of(string.rest(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40)) + 1
+        elif isinstance(string, QuoteForm):
+            return self.bytes_of(string.completion(b)) + 1
         else:
             found = self._string(string, record, b)
         if isinstance(string, EnumForm) or b >> 32 == 0 or string.distances is not None:

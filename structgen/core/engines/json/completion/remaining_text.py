@@ -17,13 +17,20 @@ import numpy.typing as npt
 
 from structgen.core.engines.json.completion.cheapest_values import MAX_BYTES, Values
 from structgen.core.engines.json.completion.cheapest_words import spelled
-from structgen.core.engines.json.completion.completion_tables import EnumForm, Member, ObjectForm, Open, key_hash
+from structgen.core.engines.json.completion.completion_tables import (
+    EnumForm,
+    Member,
+    ObjectForm,
+    Open,
+    QuoteForm,
+    key_hash,
+)
 from structgen.core.engines.json.completion.memo import keep
 from structgen.core.engines.json.tables.arrays import JsonTables
 from structgen.core.engines.json.tables.pool import AutomatonPool
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.node import ValueNode
-from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
+from structgen.core.engines.json.value_graph.scalars import StringSpec
 from structgen.core.kernels.json import layout
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import CompletionTooLongError
@@ -54,7 +61,7 @@ class Index:
         self.table = grammar.tables.grammar
         self.pool = grammar.rows.pool
         self.nodes: dict[int, ValueNode] = {}
-        self.strings: dict[int, StringSpec | EnumForm] = {}
+        self.strings: dict[int, StringSpec | EnumForm | QuoteForm] = {}
         self.frames: dict[int, ObjectForm | ArraySpec | Counted] = {}
         self.kept: dict[tuple[int | bytes | bool, ...], bytes | None] = {}
         self._places = grammar.tables.places
@@ -62,7 +69,7 @@ class Index:
         found = [root]
         for node in found:
             for place, string in zip(self._records(node, layout.NODE_STRINGS), node.strings, strict=True):
-                self.strings[place] = values.enum_form(string) if isinstance(string, EnumSpec) else string
+                self.strings[place] = string if isinstance(string, StringSpec) else values.string_form(string)
             for place, spec in zip(self._records(node, layout.NODE_OBJECTS), node.objects, strict=True):
                 self.frames[place] = values.object_form(spec)
             self._arrays(node)
@@ -163,6 +170,8 @@ class RestWriter:
             string = index.strings[a & layout.LOW32]
             if isinstance(string, EnumForm):
                 return string.rest(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40) + b'"'
+            if isinstance(string, QuoteForm):
+                return string.completion(b) + b'"'
             start = int(index.table[(a & layout.LOW32) + layout.S_START])
             return values.string_rest(string, (b & layout.LOW32) - start, b >> 32) + b'"'
         if q == layout.NUMBER:

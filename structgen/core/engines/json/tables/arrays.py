@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, count
 from struct import pack
@@ -19,9 +20,9 @@ from structgen.core.engines.json.value_graph.cardinality import count_values, en
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.key_classes import settle
 from structgen.core.engines.json.value_graph.liveness import live_nodes, longest
-from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.node import StringAlternative, ValueNode
 from structgen.core.engines.json.value_graph.objects import Choice, ObjectSpec, is_live
-from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, QuoteSpec
 from structgen.core.engines.json.value_graph.shared import SHARED
 from structgen.core.json_schema.formula.language import INT, MAX_COUNT, Mult, Type, and_
 from structgen.core.json_schema.formula.values import NUMBER
@@ -29,6 +30,7 @@ from structgen.core.kernels.json import layout
 from structgen.core.regex.dfa import Dfa
 from structgen.core.regex.labelled import every_text
 from structgen.core.regex.lengths import Distances
+from structgen.core.text_sets.sorted_texts import SortedReader
 from structgen.errors import SchemaTooComplexError
 from structgen.options import JsonOptions
 
@@ -56,15 +58,19 @@ class JsonTables:
     root: int
     distinct: bool  # whether some array's items are compared, for which matchers keep their text
     places: dict[ValueNode, int]  # of live nodes, among them all that the root reaches
+    sorted_texts: list[SortedReader]  # which strings may be
 
     def __init__(
         self, grammar: array[int], words: array[int], texts: array[int], root: int, distinct: bool,
-        places: dict[ValueNode, int],
+        places: dict[ValueNode, int], sorted_texts: Sequence[SortedReader] = (),
     ) -> None:  # fmt: skip
         self.grammar, self.words, self.texts = grammar, words, texts
         self.root, self.distinct, self.places = root, distinct, places
         self.number = _next_number()
-        self.addresses = array("q", (*grammar.buffer_info(), *words.buffer_info(), *texts.buffer_info()))
+        self.sorted_texts = list(sorted_texts)
+        self._sorted = array("q", [each.address for each in self.sorted_texts] or [0])
+        arrays = (grammar, words, texts, self._sorted)
+        self.addresses = array("q", chain.from_iterable(each.buffer_info() for each in arrays))
 
     @property
     def memory_bytes(self) -> int:
@@ -129,7 +135,7 @@ class _Writer:
     def __init__(self, pool: AutomatonPool, options: JsonOptions, known: JsonTables) -> None:
         self.pool, self.options = pool, options
         self.grammar, self.words, self.texts = known.grammar[:], known.words[:], known.texts[:]
-        self.places = known.places.copy()
+        self.places, self.sorted_texts = known.places.copy(), known.sorted_texts.copy()
         self._cells: list[int] = []  # what comes after the grammar array, at ``_base``
         self._base = len(self.grammar)
         self.common: list[ValueNode] = []
@@ -140,7 +146,9 @@ class _Writer:
 
     def tables(self, root: ValueNode) -> JsonTables:
         """What was written."""
-        return JsonTables(self.grammar, self.words, self.texts, self.places[root], self.distinct, self.places)
+        return JsonTables(
+            self.grammar, self.words, self.texts, self.places[root], self.distinct, self.places, self.sorted_texts
+        )
 
     def reach(self, root: ValueNode) -> list[ValueNode]:
         """The live nodes that a node reaches and that have no place yet, itself first. They get places here."""
@@ -225,18 +233,21 @@ class _Writer:
         self._cells += fields
         return place
 
-    def _string(self, spec: EnumSpec | StringSpec) -> int:
+    def _string(self, spec: StringAlternative) -> int:
         """The record of a string, new."""
         place = self._strings[id(spec)] = self._write_string(spec)
         return place
 
-    def _write_string(self, spec: EnumSpec | StringSpec) -> int:
+    def _write_string(self, spec: StringAlternative) -> int:
         if isinstance(spec, EnumSpec):
             entries = self._entries.get(spec.values)
             if entries is None:
                 rows = [(value.encode(), 0, 0) for value in spec.values]
                 entries = self._entries[spec.values] = self._table(rows)
             return self._record(layout.S_ENUM, 0, 0, -1, 0, entries, len(spec.values))
+        if isinstance(spec, QuoteSpec):
+            self.sorted_texts.append(spec.corpus.reader(spec.least, spec.most))
+            return self._record(layout.S_SORTED, 0, 0, -1, 0, len(self.sorted_texts) - 1, 0)
         if spec.dfa is None:
             start, distances = self.pool.universal, 0
         else:

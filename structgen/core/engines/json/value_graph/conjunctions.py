@@ -18,7 +18,7 @@ from structgen.core.engines.json.value_graph.key_terms import encodable
 from structgen.core.engines.json.value_graph.memory_estimates import NODE_BYTES
 from structgen.core.engines.json.value_graph.normal_form import Conjunction, NormalForm
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
-from structgen.core.engines.json.value_graph.scalars import EnumSpec, NumberChoice, StringSpec
+from structgen.core.engines.json.value_graph.scalars import CUT, EnumSpec, NumberChoice, QuoteSpec, StringSpec
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import (
     FALSE,
@@ -41,6 +41,7 @@ from structgen.core.json_schema.formula.language import (
     Or,
     Order,
     Pat,
+    Quoted,
     Uniq,
     and_,
     not_,
@@ -53,7 +54,7 @@ from structgen.core.regex.pattern import pattern_dfa
 from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
-    from structgen.core.engines.json.value_graph.node import ValueNode
+    from structgen.core.engines.json.value_graph.node import StringAlternative, ValueNode
 
 MAX_KNOWN, MAX_KNOWN_BYTES = 2_000, 16 << 20
 _UNKNOWN = object()
@@ -168,15 +169,15 @@ class Conjunctions:
         return None if found.is_empty else NumberChoice(found, limit == "auto" and limited is not spec)
 
     # --- strings ---
-    def string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
+    def string(self, literals: Conjunction) -> StringAlternative | None:
         """Either the strings themselves, or an automaton with length bounds."""
         key = (literals, self._options.max_string_length, self._options.max_automaton_states)
         known = _known_strings.get(key, _UNKNOWN)
         if known is _UNKNOWN:
             known = _known_strings.remember(key, self._string(literals))
-        return cast("EnumSpec | StringSpec | None", known)
+        return cast("StringAlternative | None", known)
 
-    def _string(self, literals: Conjunction) -> EnumSpec | StringSpec | None:
+    def _string(self, literals: Conjunction) -> StringAlternative | None:
         limit = self._options.max_string_length
         if limit is not None and limit > MAX_COUNT:
             limit = None
@@ -194,6 +195,9 @@ class Conjunctions:
                 values = tuple([value for value in values if evaluate(rest, value, refs)])
             return EnumSpec(values) if values else None
         least, most = 0, limit
+        quoted = next((literal for literal in literals if isinstance(literal, Quoted)), None)
+        if quoted is not None:
+            literals = self._with_quote(literals, quoted)
         dfa: Dfa | None = None
         for literal in literals:
             atom, positive = split(literal)
@@ -202,14 +206,17 @@ class Conjunctions:
                     least = max(least, atom.n)
                 else:
                     most = atom.n - 1 if most is None else min(most, atom.n - 1)
-            else:
-                found = self.string_dfa(atom, positive)
-                if found is not None:
-                    self._context.budget.spend(AUTOMATON_STEPS + STATE_STEPS * len(found.accepting))
+            elif atom is not quoted:
+                other = self.string_dfa(atom, positive)
+                if other is not None:
+                    self._context.budget.spend(AUTOMATON_STEPS + STATE_STEPS * len(other.accepting))
                     with self._context.placed(atom):
-                        dfa = found if dfa is None else intersect(dfa, found, self._options.max_automaton_states)
+                        dfa = other if dfa is None else intersect(dfa, other, self._options.max_automaton_states)
         if most is not None and most < least:
             return None
+        if quoted is not None:
+            spec = QuoteSpec(quoted.corpus, least, most)
+            return spec if next(spec.listed()) is not CUT else None
         if dfa is None or dfa.digest == universal().digest:
             return StringSpec(None, least, most, None)
         if dfa.is_empty:
@@ -219,6 +226,18 @@ class Conjunctions:
         lengths = distances(dfa)
         return StringSpec(dfa, least, most, lengths) if lengths.alive(0, least, most) else None
 
+    def _with_quote(self, literals: Conjunction, quoted: Quoted) -> Conjunction:
+        """The literals without those that cannot be combined with a quote; lengths can."""
+        kept = []
+        for literal in literals:
+            atom, _ = split(literal)
+            if literal is quoted or isinstance(atom, Len):
+                kept.append(literal)
+            else:
+                where = literal if self._context.lowered.origin(literal) else atom
+                self._context.unsupported(where, "a quote together with another condition on its text")
+        return tuple(kept)
+
     def string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
         """The automaton of a string atom or of its negation; None: any string."""
         with self._context.placed(atom):
@@ -226,6 +245,9 @@ class Conjunctions:
 
     def _string_dfa(self, atom: Formula, positive: bool) -> Dfa | None:
         limit = self._options.max_automaton_states
+        if isinstance(atom, Quoted):
+            self._context.unsupported(atom, "a quote in a negation, or as the name of a member")
+            return None
         if isinstance(atom, Pat):
             dfa = pattern_dfa(atom.regex, max_states=limit)
         elif isinstance(atom, Format):

@@ -35,6 +35,7 @@ from structgen.core.json_schema.formula.language import (
     One,
     Or,
     Pat,
+    Quoted,
     Type,
     and_,
     named,
@@ -340,7 +341,7 @@ def _listings(restricted: Formula) -> Iterator[Enum]:
 
 def _opaque(restricted: Formula) -> Iterator[Formula]:
     """The atoms of strings and numbers in it."""
-    return (atom for atom in leaves(restricted) if isinstance(atom, (Pat, Format, Len, Mult, Ge, Gt)))
+    return (atom for atom in leaves(restricted) if isinstance(atom, (Pat, Format, Quoted, Len, Mult, Ge, Gt)))
 
 
 def _holds(atom: Formula, value: Canonical) -> bool | None:

@@ -25,15 +25,16 @@ import numpy.typing as npt
 from structgen.core.engines.json.numbers.automaton import automaton
 from structgen.core.engines.json.numbers.spec import NumberSpec
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec, CountedState
-from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.node import StringAlternative, ValueNode
 from structgen.core.engines.json.value_graph.objects import KeyClasses, ObjectSpec
-from structgen.core.engines.json.value_graph.scalars import AddAutomaton, EnumSpec, NumberChoice, StringSpec
+from structgen.core.engines.json.value_graph.scalars import AddAutomaton, EnumSpec, NumberChoice, QuoteSpec, StringSpec
 from structgen.core.json_schema.formula.language import FALSE
 from structgen.core.kernels.automata.calls import column_classes
 from structgen.core.kernels.checks.calls import check_automaton
 from structgen.core.regex.dfa import Dfa, compact, expanded
 from structgen.core.regex.labelled import LabelledDfa, every_text
 from structgen.core.regex.lengths import distances
+from structgen.core.text_sets.known import known_corpus
 from structgen.core.vocabulary import store
 from structgen.options import JsonOptions
 
@@ -182,10 +183,12 @@ def _tables(arrays: Arrays) -> tuple[list[npt.NDArray[np.int32]], list[tuple[int
     return [expanded(flat[low:high].reshape(shape), own) for (low, high), shape, own in pairs], states
 
 
-def _read_string(found: Any, parts: list[tuple[Any, Any]]) -> EnumSpec | StringSpec:
+def _read_string(found: Any, parts: list[tuple[Any, Any]]) -> StringAlternative:
     if isinstance(found, list):
         return EnumSpec(tuple(found))
     least, most = found["lengths"]
+    if "quoted" in found:
+        return QuoteSpec(known_corpus(found["quoted"], found["boundary"], found["fold"]), least, most)
     dfa = None
     if found["dfa"] is not None:
         table, ends = parts[found["dfa"]]

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton
 from structgen.core.engines.json.value_graph.liveness import reachable
-from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.node import StringAlternative, ValueNode
 from structgen.core.engines.json.value_graph.objects import ObjectSpec, is_live
-from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, QuoteSpec
 from structgen.core.kernels.automata import calls
 from structgen.core.regex.dfa import universal
 from structgen.core.regex.labelled import reaching
@@ -71,11 +71,14 @@ class NeededBytes:
     def _whitespace(self) -> bytes:
         return b"\n " if isinstance(self._options.whitespace, int) and self._options.whitespace else b""
 
-    def _of_string(self, spec: EnumSpec | StringSpec) -> set[int]:
+    def _of_string(self, spec: StringAlternative) -> set[int]:
         needed = {ord('"'), *self._of_escapes()}
         if isinstance(spec, EnumSpec):
             for value in spec.values:
                 needed.update(json.dumps(value, ensure_ascii=False).encode())
+        elif isinstance(spec, QuoteSpec):
+            for text in spec.corpus.texts().values():
+                needed.update(json.dumps(text, ensure_ascii=False).encode())
         elif spec.dfa is None:
             needed |= self._of_any_string()
         else:

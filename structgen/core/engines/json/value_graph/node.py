@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
-from structgen.core.engines.json.value_graph.scalars import EnumSpec, NumberChoice, StringSpec
+from structgen.core.engines.json.value_graph.scalars import EnumSpec, NumberChoice, QuoteSpec, StringSpec
 from structgen.core.json_schema.formula.language import Formula
 
-StringAlternative = EnumSpec | StringSpec
+StringAlternative = EnumSpec | StringSpec | QuoteSpec
 Spec = StringAlternative | NumberChoice | ObjectSpec | ArraySpec | CountedSpec
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton
@@ -13,12 +14,16 @@ from structgen.core.engines.json.numbers.values import value_texts
 from structgen.core.json_schema.formula.values import Canonical, exact_number
 from structgen.core.regex.dfa import Dfa, count_words
 from structgen.core.regex.lengths import Distances
+from structgen.core.text_sets.corpus import Corpus
 
 CUT = object()
 """Stands for values that are not listed."""
 
 MAX_WORDS = 20_000
 """Words of a language that are listed."""
+
+LISTED_QUOTES = 80
+"""Quotes that are listed, of the very many that documents have."""
 
 NEVER = 1 << 40
 """What it costs to write what has no text, or none of a length that is written."""
@@ -134,6 +139,40 @@ def _words(dfa: Dfa) -> Iterator[str]:
             yield text.decode()
         row = dfa.transitions[state]
         stack += [(int(row[byte]), text + bytes([byte])) for byte in (row >= 0).nonzero()[0].tolist()]
+
+
+@dataclass(slots=True)
+class QuoteSpec:
+    """A part of some documents, of ``least`` to ``most`` code points (None: no limit). Methods: see `EnumSpec`."""
+
+    corpus: Corpus
+    least: int
+    most: int | None
+
+    @property
+    def is_endless(self) -> bool:
+        return False
+
+    def count(self) -> tuple[int, bool]:
+        return sum(value is not CUT for value in self.listed()), False
+
+    def listed(self) -> Iterator[Canonical]:
+        yield from islice(self.corpus.some_quotes(max(self.least, 1), self.most), LISTED_QUOTES)
+        yield CUT
+
+    def memory_bytes(self, counted: set[int]) -> int:
+        return self.corpus.memory_bytes if is_new(self.corpus, counted) else 0
+
+    def pooled_states(self, counted: set[int]) -> int:
+        return 0
+
+    def encoded(self, add: AddAutomaton) -> Any:
+        return {
+            "quoted": self.corpus.texts(),
+            "boundary": self.corpus.boundary_name,
+            "fold": self.corpus.folds,
+            "lengths": [self.least, self.most],
+        }
 
 
 @dataclass(slots=True)

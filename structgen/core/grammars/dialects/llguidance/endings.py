@@ -79,9 +79,9 @@ def _leads_to_end(whole: Dfa, tail: Dfa) -> np.ndarray:
     while True:
         before = alive.sum()
         for state in range(len(tail) - 1, -1, -1):
-            row = tail.transitions[state]
-            for target in np.unique(row[row >= 0]).tolist():
-                after = whole.transitions[:, row == target]
+            targets = tail.transitions[state]
+            for target in np.unique(targets[targets >= 0]).tolist():
+                after = whole.transitions[:, targets == target]
                 alive[:, state] |= ((after >= 0) & alive[np.maximum(after, 0), target]).any(axis=1)
         if alive.sum() == before:
             return alive[:, 0]

@@ -98,8 +98,8 @@ def read_condition(cursor: Cursor) -> Condition:
         return Condition(lambda v: bool(v >> bit & 1) is wanted, True)
     if name in ("is_ones", "is_zeros"):
         (field,) = _arguments(cursor, _field)
-        goal = field.full if name == "is_ones" else 0
-        return Condition(lambda v: field.of(v) == goal, True)
+        bits = field.full if name == "is_ones" else 0
+        return Condition(lambda v: field.of(v) == bits, True)
     if name in ("and", "or"):
         a, b = _arguments(cursor, read_condition, read_condition)
         both = name == "and"

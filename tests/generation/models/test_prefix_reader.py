@@ -12,10 +12,10 @@ import pytest
 import structgen
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
+from structgen.generation.models import prefix_reader as reader_module
+from structgen.generation.models.prefix_reader import BatchReader, TreeReader, make_reader
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
-from structgen.generation.target import reader as reader_module
-from structgen.generation.target.reader import RowReader, TreeReader, make_reader
 from structgen.generation.target.samplers import Sampler
 from structgen.generation.target.store import PrefixStore
 from structgen.generation.target.target import Target
@@ -65,13 +65,13 @@ def test_the_tree_is_what_each_prefix_is_alone(model: Any, monkeypatch: pytest.M
 
 
 def test_rows(model: Any) -> None:
-    reader = RowReader(model, PROMPT)
+    reader = BatchReader(model, PROMPT)
     batch = [(), (5, 6), (7, 8, 9)]
     for prefix, row in zip(batch, reader.read(batch), strict=True):
         np.testing.assert_allclose(row, alone(model, prefix), atol=2e-5)
     assert (reader.calls, reader.tokens) == (1, 5)
     plain = cf.FunctionModel(8, lambda prefix: [1 / 8] * 8)
-    assert isinstance(make_reader(plain, PROMPT, 20), RowReader)
+    assert isinstance(make_reader(plain, PROMPT, 20), BatchReader)
 
 
 def test_the_trie_stands_on_the_protocol_alone() -> None:

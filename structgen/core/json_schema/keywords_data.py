@@ -1,0 +1,170 @@
+"""The keyword of texts that a schema is given with: quotes of documents, names of a list.
+
+``"x-structgen": {"quoteOf": {"text": "..."}}`` says of strings that they are a part of the text, word for word;
+``{"oneOf": ["...", ...]}`` that they are one of some names. Where a name stands in place of either, the documents come
+with the request, and `with_sources` writes them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from structgen.core.json_schema import checks
+from structgen.core.json_schema.formula.language import TRUE, Enum, Formula, Quoted, Type, and_, or_
+from structgen.core.json_schema.formula.values import ANY, STRING
+from structgen.core.json_schema.keyword import Keyword, Schema
+from structgen.errors import ConstraintError, OptionsError, SchemaError
+
+if TYPE_CHECKING:
+    from structgen.core.json_schema.context import Context
+    from structgen.core.json_schema.pointers import Pointer
+    from structgen.core.text_sets.corpus import Corpus
+    from structgen.core.text_sets.names import NameSet
+
+    Source = str | Mapping[str, str] | Iterable[str] | Corpus | NameSet
+
+NAME = "x-structgen"
+QUOTE_OF, ONE_OF, BOUNDARY, FOLD = "quoteOf", "oneOf", "boundary", "fold"
+WORDS = frozenset({QUOTE_OF, ONE_OF, BOUNDARY, FOLD})
+_DATA = frozenset({"const", "default", "enum", "examples"})  # whose values are no schemas
+_NOT_STRING = Type(ANY & ~STRING)
+_FORMS = 'the name of a source, {"text": "..."} or {"documents": {"name": "...", ...}}'
+
+
+@Keyword(NAME, "")
+def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
+    """A part of some documents, or one of some names; true of what is no string."""
+    given = checks.mapping(value, pointer)
+    unknown = sorted(given.keys() - WORDS)
+    if unknown or not given.keys() & {QUOTE_OF, ONE_OF}:
+        checks.refuse(pointer, f'an object with "{QUOTE_OF}" or "{ONE_OF}"', value)
+    parts: list[Formula] = []
+    if ONE_OF in given:
+        parts.append(Enum(_names(given[ONE_OF], (pointer, ONE_OF))))
+    if QUOTE_OF in given:
+        parts.append(Quoted(_corpus(given, (pointer, QUOTE_OF))))
+    formula = and_(*parts)
+    return formula if schema.get("type") == "string" else or_(_NOT_STRING, formula) if parts else TRUE
+
+
+def _names(given: Any, pointer: Pointer) -> list[str]:
+    if isinstance(given, str):
+        _refuse_name(given, pointer)
+    names = checks.strings(given, pointer)
+    if not names or "" in names:
+        checks.refuse(pointer, "a non-empty array of names that are not empty", given)
+    return names
+
+
+def _corpus(given: dict[str, Any], pointer: Pointer) -> Corpus:
+    """The index of the documents that a value names."""
+    from structgen.core.text_sets.known import known_corpus  # deferred: only some schemas have documents
+
+    source, boundary, fold = given[QUOTE_OF], given.get(BOUNDARY, "char"), given.get(FOLD, False)
+    if isinstance(source, str):
+        _refuse_name(source, pointer)
+    form = checks.mapping(source, pointer)
+    if form.keys() == {"text"}:
+        documents: Any = {"": form["text"]}
+    elif form.keys() == {"documents"}:
+        documents = checks.mapping(form["documents"], (pointer, "documents"))
+    else:
+        checks.refuse(pointer, _FORMS, source)
+    if not isinstance(fold, bool):
+        fold = checks.strings(fold, (pointer[0], FOLD))
+    try:
+        return known_corpus(documents, boundary, fold)
+    except (ConstraintError, OptionsError) as error:
+        raise SchemaError(str(error), pointer=_text(pointer), keyword=NAME) from error
+
+
+def _text(pointer: Pointer) -> str:
+    from structgen.core.json_schema.pointers import pointer_text
+
+    return pointer_text(pointer)
+
+
+def _refuse_name(name: str, pointer: Pointer) -> NoReturn:
+    raise SchemaError(
+        f"no source is called {name!r:.100}",
+        pointer=_text(pointer),
+        keyword=NAME,
+        hint='Give it with the schema (sources={"' + name[:100] + '": ...}), or write its text in place of the name.',
+    )
+
+
+def with_sources(schema: Any, sources: Mapping[str, Source]) -> Any:
+    """A schema in which the names of sources are replaced by what they hold. Other names stay, and are refused later.
+
+    Args:
+        schema: parsed JSON; what has no such names is not copied.
+        sources: texts, texts by name, lists of names, `Corpus`, `NameSet`.
+
+    Raises:
+        ConstraintError: a source is none of these, or of the other kind than the schema asks for.
+    """
+    if isinstance(schema, Mapping):
+        changed = {
+            key: _filled(value, sources) if key == NAME else value if key in _DATA else with_sources(value, sources)
+            for key, value in schema.items()
+        }
+        return changed if any(changed[key] is not schema[key] for key in changed) else schema
+    if isinstance(schema, (list, tuple)):
+        items = [with_sources(item, sources) for item in schema]
+        return items if any(one is not other for one, other in zip(items, schema, strict=True)) else schema
+    return schema
+
+
+def _filled(value: Any, sources: Mapping[str, Source]) -> Any:
+    """The value of the keyword with sources in place of their names."""
+    if not isinstance(value, Mapping):
+        return value
+    filled = dict(value)
+    for word, written in ((QUOTE_OF, written_documents), (ONE_OF, written_names)):
+        name = value.get(word)
+        if isinstance(name, str) and name in sources:
+            filled |= written(sources[name], f"source {name!r:.100}")
+    return filled if filled != value else value
+
+
+def written_documents(source: Any, what: str = "the source") -> dict[str, Any]:
+    """What the keyword says of documents.
+
+    Raises:
+        ConstraintError: it is neither a text, nor texts by name, nor a `Corpus`.
+    """
+    from structgen.core.text_sets.corpus import Corpus
+    from structgen.core.text_sets.known import remember
+
+    if isinstance(source, Corpus):
+        remember(source)
+        folds = {FOLD: list(source.folds)} if source.folds else {}
+        return {QUOTE_OF: {"documents": source.texts()}, BOUNDARY: source.boundary_name, **folds}
+    if isinstance(source, str):
+        return {QUOTE_OF: {"text": source}}
+    if isinstance(source, Mapping):
+        return {QUOTE_OF: {"documents": dict(source)}}
+    raise ConstraintError(f"{what} is {type(source).__name__}; quotes need a text, texts by name, or a Corpus")
+
+
+def written_names(source: Any, what: str = "the source") -> dict[str, Any]:
+    """What the keyword says of names.
+
+    Raises:
+        ConstraintError: it is neither a list of texts nor a `NameSet`.
+    """
+    if isinstance(source, (str, Mapping)) or not isinstance(source, Iterable) or hasattr(source, "quote"):
+        raise ConstraintError(f"{what} is {type(source).__name__}; names need a list of texts, or a NameSet")
+    return {ONE_OF: list(source)}
+
+
+def without_sources(schema: Any) -> Any:
+    """A schema without the keyword, to be shown: documents stand in the prompt already, and names may be millions."""
+    if isinstance(schema, Mapping):
+        return {
+            key: value if key in _DATA else without_sources(value)
+            for key, value in schema.items()
+            if key != NAME or not isinstance(value, Mapping) or not value.keys() & WORDS
+        }
+    return [without_sources(item) for item in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,58 @@
+"""Numbers of the kernel of sorted texts. No code is here."""
+
+from structgen.core.kernels.heap_layout import ACCEPT, ADVANCE, DEAD, ENDS, FILL, FIRST_OPERATION, NEXT_BYTES
+
+__all__ = [
+    "ACCEPT",
+    "ADVANCE",
+    "BLOCK",
+    "CHAR",
+    "DEAD",
+    "DEPTH_BITS",
+    "DEPTH_MASK",
+    "END",
+    "ENDED",
+    "ENDS",
+    "FILL",
+    "INTERVAL",
+    "LINE",
+    "LOOKED_AT",
+    "MANY",
+    "NAMES",
+    "NEXT_BYTES",
+    "QUOTES",
+    "SHORTEST",
+    "START",
+    "SUFFIX_INDUCE",
+    "SUFFIX_KINDS",
+    "SUFFIX_NAMES",
+    "S_BOUNDARY",
+    "S_ENTRIES",
+    "S_KIND",
+    "S_LEAST",
+    "S_LIMITED",
+    "S_MOST",
+    "S_SIZE",
+    "S_WIDTH",
+    "WORD",
+]  # fmt: skip
+
+# --- operations beyond those of all such machines ---
+INTERVAL, SHORTEST, SUFFIX_KINDS, SUFFIX_INDUCE, SUFFIX_NAMES = range(FIRST_OPERATION, FIRST_OPERATION + 5)
+
+# --- a state: (first entry << DEPTH_BITS | bytes written) + 1 ---
+DEPTH_BITS = 23
+DEPTH_MASK = (1 << DEPTH_BITS) - 1
+START = 1
+
+# --- settings ---
+# what the entries are; where quotes may end; code points that a text may have; whether that has to be looked at; int32
+# words of a mask; entries
+S_KIND, S_BOUNDARY, S_LEAST, S_MOST, S_LIMITED, S_WIDTH, S_ENTRIES, S_SIZE = range(8)
+NAMES, QUOTES = range(2)
+CHAR, WORD, LINE = range(3)
+ENDED = -1  # in place of a name's byte: it has ended
+END = 0xFF  # behind a document
+BLOCK = 64  # entries whose shortest name is tabulated
+MANY = 1 << 62
+LOOKED_AT = 64  # continuations of a quote, until the nearest end of those is taken

@@ -1,0 +1,38 @@
+"""The tables of sorted texts: each is declared here, and nowhere else. No code is here."""
+
+from structgen.core.kernels.tables import ARGUMENT_WORDS, INT32, INT64, UINT8, Header
+
+SORTED = Header(words=ARGUMENT_WORDS)
+
+# --- of the texts ---
+setting = SORTED.table(INT64)  # `structgen.core.kernels.sorted.layout`
+text = SORTED.table(UINT8)
+start_of = SORTED.table(INT32)  # of each entry, in the text; of names one more, the text's end
+bound = SORTED.table(INT64)  # of each byte: the first entry that begins with it or a higher one; 257 of them
+border = SORTED.table(UINT8)  # a bit for each place in the text: whether a quote may end before it; none for CHAR
+shortest = SORTED.table(INT32)  # bytes of the shortest name of each `BLOCK` entries
+
+# --- of the vocabulary, and working memory: four words for each level of its trie ---
+node_byte = SORTED.table(UINT8)
+node_depth = SORTED.table(INT32)
+node_end = SORTED.table(INT32)
+node_token = SORTED.table(INT32)
+next_same = SORTED.table(INT32)
+token_byte = SORTED.table(UINT8)
+token_start = SORTED.table(INT32)
+end_token = SORTED.table(INT32)
+level, set_level = SORTED.writable(INT64)
+
+# --- of the construction of a suffix array (Nong, Zhang, Chan 2009): other arguments, so other places ---
+SUFFIXES = Header(words=ARGUMENT_WORDS)
+letter = SUFFIXES.table(INT32)  # of each place
+given = SUFFIXES.table(INT32)  # places that the order is induced from
+suffix, set_suffix = SUFFIXES.writable(INT32)
+rising, set_rising = SUFFIXES.writable(UINT8)  # of each place: whether the suffix is below the one after it
+first_falling, set_first_falling = SUFFIXES.writable(INT32)  # of each letter: where its suffixes begin
+first_rising, set_first_rising = SUFFIXES.writable(INT32)
+number_of, set_number_of = SUFFIXES.writable(INT32)  # of a place that begins a rise: its number, else -1
+begin, set_begin = SUFFIXES.writable(INT32)  # such places, ascending
+spare, set_spare = SUFFIXES.writable(INT32)  # a word for each letter
+sorted_begin, set_sorted_begin = SUFFIXES.writable(INT32)
+rank, set_rank = SUFFIXES.writable(INT32)  # of each of these by what lies up to the next: equal ones have one rank

@@ -1,0 +1,238 @@
+"""The outputs of a generator that a method of search chooses: ``Generator.search``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from structgen.core.constraints.base import Constraint, value_of
+from structgen.core.constraints.json import as_constraint
+from structgen.core.engines.captures.capturing import captures_of, names_captures
+from structgen.core.json_schema.prompt_forms import FormOption
+from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, RefusedValueError
+from structgen.generation.decoding.hypothesis import Hypothesis, Rules
+from structgen.generation.decoding.prompts import Place, Prompt, Telling, telling
+from structgen.generation.decoding.stats import GenerationStats
+from structgen.generation.models.prefix_reader import make_reader
+from structgen.generation.models.threads import turn_of
+from structgen.generation.prepared_model import PreparedModel, after_prompt, section_of
+from structgen.generation.sampling.uniforms import seed_or_entropy
+from structgen.generation.search.distortion import Distortion, distortion
+from structgen.generation.search.method import Method
+from structgen.generation.search.methods import METHODS
+from structgen.generation.search.results import Merged, SearchResult, SearchRun, SearchStats, merged
+from structgen.generation.search.scores import Scoring
+from structgen.generation.search.space import Space
+from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
+
+OTHER_NAMES = {
+    "num_return_sequences": "use n",
+    "best_of": "use num_beams",
+    "beam_width": "use num_beams",
+    "beams": "use num_beams",
+    "num_beam_groups": "it is an option of method='diverse'",
+    "max_tokens": "use max_new_tokens",
+    "top_p": "filters are for draws: method='arithmetic'",
+    "top_k": "filters are for draws: method='arithmetic'",
+    "temperature": "it is for draws: method='arithmetic'",
+}
+"""What to do, by names that other libraries have."""
+
+
+class Searcher:
+    """What searches for a generator: see docs/decoding.md, and `structgen.generation.search`."""
+
+    def __init__(self, prepared: PreparedModel) -> None:
+        self._prepared = prepared
+
+    def search(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        *,
+        method: str | Method = "beam",
+        n: int = 1,
+        max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+        stop: str | Sequence[str] = (),
+        seed: int | None = None,
+        schema_in_prompt: bool | Place = True,
+        schema_form: FormOption = "auto",
+        **options: Any,
+    ) -> SearchRun[Any]:
+        """See ``Generator.search``."""
+        check_count("n", n)
+        check_count("seed", seed, 0, optional=True)
+        searching = method_of(method, options)
+        checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, telling(schema_in_prompt, schema_form))
+        return self._searched(ids, checked, searching, n, budget, _strings(stop), seed)
+
+    def distortion(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        *,
+        n: int = 100,
+        max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+        seed: int | None = None,
+        schema_in_prompt: bool | Place = True,
+        schema_form: FormOption = "auto",
+        **options: Any,
+    ) -> Distortion:
+        """See ``Generator.distortion``."""
+        check_count("n", n)
+        check_count("seed", seed, 0, optional=True)
+        params = method_of("arithmetic", options).params  # type: ignore[attr-defined]
+        checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, telling(schema_in_prompt, schema_form))
+        root = Hypothesis.root(Rules(self._prepared._compiled(checked)), budget)
+        root.check_closes()
+        with self._prepared._waiting("drawing outputs"), turn_of(self._prepared.reader):
+            space = Space(make_reader(self._prepared.model, ids, budget), root, Scoring("local"))
+            return distortion(space, params, n, np.random.default_rng(seed_or_entropy(seed)))
+
+    def _asked(
+        self, prompt: Prompt, constraint: Any, max_new_tokens: int, shown: Telling | None
+    ) -> tuple[Constraint[Any], list[int], int]:
+        """The constraint, the tokens of the prompt, and the budget that the model leaves."""
+        check_count("max_new_tokens", max_new_tokens)
+        checked = as_constraint(constraint)
+        if checked is None:
+            raise GenerationError("a search needs a constraint; free text is written by generate and batch.")
+        ids = self._prepared._prompt_ids(prompt, checked, shown)
+        checked = after_prompt(checked, ids, self._prepared.vocabulary)
+        assert checked is not None
+        return checked, ids, self._budget(ids, max_new_tokens)
+
+    def _budget(self, ids: Sequence[int], max_new_tokens: int) -> int:
+        limit = self._prepared.model.context_length
+        budget = max_new_tokens if limit is None else min(max_new_tokens, limit - len(ids))
+        if budget < 1:
+            raise GenerationError(f"The prompt has {len(ids)} tokens, the model reads {limit}; shorten it.")
+        return budget
+
+    def _searched(
+        self,
+        ids: Sequence[int],
+        constraint: Constraint[Any],
+        method: Method,
+        n: int,
+        budget: int,
+        stop: Sequence[str],
+        seed: int | None,
+    ) -> SearchRun[Any]:
+        prepared = self._prepared
+        if section_of(constraint) is not None:
+            raise GenerationError("search keeps no budget of thinking; leave out max_think_tokens.")
+        searched = method.constrained(constraint)
+        root = Hypothesis.root(Rules(prepared._compiled(searched), stop), budget)
+        if method.is_closed:
+            root.check_closes()
+        with prepared._waiting("searching for outputs"), turn_of(prepared.reader):
+            reader = make_reader(prepared.model, ids, budget)
+            space = Space(reader, root, method.scoring, lambda one: _key(one, method.merge), method.limits)
+            outcome = method.run(space, n, np.random.default_rng(seed_or_entropy(seed)))
+        if not outcome.finished and outcome.stopped_by is None:
+            raise IncompleteOutputError(
+                f"No output fits in {budget} tokens; raise max_new_tokens, or change stop.", partial=""
+            )
+        keys = [_key(node.hypothesis, method.merge) for _, node in outcome.finished]
+        texts = [node.hypothesis.text for _, node in outcome.finished]
+        outputs = merged(outcome.finished, keys, texts) if method.merge != "none" else _apart(outcome.finished)
+        stats = SearchStats(reader.calls, space.expansions, reader.tokens, space.seconds)
+        results = _results(outputs, constraint, n, len(ids), stats)
+        return SearchRun(results, _name(method), outcome.gap, outcome.stopped_by, stats)
+
+
+def method_of(method: str | Method, options: dict[str, Any]) -> Method:
+    """A method by its name, with its options.
+
+    Raises:
+        OptionsError: there is none such, or it has no such option.
+    """
+    if isinstance(method, Method):
+        if options:
+            raise OptionsError(
+                f"{', '.join(options)}: a method that is made has its options; give its name, or leave these out",
+                option=next(iter(options)),
+            )
+        return method
+    if not isinstance(method, str) or method not in METHODS:
+        raise OptionsError(
+            f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}", option="method", value=method
+        )
+    names = [one.name for one in fields(METHODS[method])]
+    for name in options:
+        if name not in names:
+            refuse_name(name, names, OTHER_NAMES)
+    return METHODS[method](**options)
+
+
+def _name(method: Method) -> str:
+    return next((name for name, kind in METHODS.items() if type(method) is kind), type(method).__name__)
+
+
+def _strings(stop: str | Sequence[str]) -> tuple[str, ...]:
+    strings = (stop,) if isinstance(stop, str) and stop else tuple(stop)
+    if not all(isinstance(string, str) and string for string in strings):
+        raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}", option="stop")
+    return strings
+
+
+def _key(hypothesis: Hypothesis, merge: str) -> Hashable:
+    """What counts as one output."""
+    if merge == "none":
+        return hypothesis.tokens
+    if merge == "value":
+        try:
+            return json.dumps(json.loads(hypothesis.text), sort_keys=True)
+        except (ValueError, RecursionError):
+            pass
+    return hypothesis.data
+
+
+def _apart(finished: Sequence[tuple[float, Any]]) -> list[Merged]:
+    return [Merged(score, node, node.log_prob) for score, node in finished]
+
+
+def _results(
+    outputs: Sequence[Merged], constraint: Constraint[Any], n: int, prompt_tokens: int, stats: SearchStats
+) -> list[SearchResult[Any]]:
+    """The first ``n`` whose values the type's own validators take.
+
+    Raises:
+        RefusedValueError: they take none.
+    """
+    results, refused = list[SearchResult[Any]](), None
+    for output in outputs:
+        if len(results) == n:
+            break
+        try:
+            results.append(_result(output, constraint, prompt_tokens, stats))
+        except RefusedValueError as error:
+            refused = refused or error
+    if refused is not None and not results:
+        raise refused
+    return results
+
+
+def _result(output: Merged, constraint: Constraint[Any], prompt_tokens: int, stats: SearchStats) -> SearchResult[Any]:
+    node = output.node
+    hypothesis = node.hypothesis
+    grammar, data, text = hypothesis.grammar, hypothesis.data, hypothesis.text
+    return SearchResult(
+        value=value_of(constraint, text),
+        text=text,
+        token_ids=hypothesis.tokens,
+        finish_reason="length" if node.is_shaped else "stop",
+        logprob=node.log_local,
+        stats=GenerationStats(
+            prompt_tokens, len(hypothesis.tokens), target_forwards=stats.model_calls, seconds=stats.seconds
+        ),
+        captures=captures_of(grammar, data, is_finished=True) if names_captures(grammar) else {},
+        score=output.score,
+        log_prob_global=node.log_prob,
+        text_logprob=output.text_logprob,
+    )

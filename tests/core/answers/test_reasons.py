@@ -1,0 +1,81 @@
+"""Silencing what is named admits the text; silencing any other occurrence by itself does not."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+import structgen
+from structgen.core.answers.deciding import answering
+from structgen.core.answers.examples import NearMisses
+from structgen.core.answers.occurrences import without
+from structgen.core.answers.reasons import holds
+from structgen.errors import ConstraintError
+from tests.cli.running import run
+from tests.core.answers.random_pairs import Pair, plain
+from tests.fuzz.instances import Instances
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"age": {"type": "integer", "maximum": 130}, "name": {"type": "string", "maxLength": 5}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_named_is_what_refuses(seed: int) -> None:
+    for number in range(50_000 + 40 * seed, 50_000 + 40 * (seed + 1)):
+        pair = Pair(number)
+        schema, options = pair.schemas[0], answering(pair.options())
+        instances = Instances(random.Random(number), schema)
+        for value in [plain(instances.sample()) for _ in range(3)]:
+            text = json.dumps(value, default=float)
+            try:
+                refused = not holds(schema, json.loads(text), options, None)
+                answer = structgen.reasons(schema, text, options=pair.options())
+                candidates = NearMisses(schema, options).occurrences
+            except (ConstraintError, ValueError):
+                continue
+            assert not answer or refused
+            if answer.alone and not answer.alone[0].is_container:
+                helping = [one for one in candidates if allows(pair, schema, [one], text)]
+                assert helping == list(answer.alone), (schema, text)
+            if answer.together:
+                assert allows(pair, schema, answer.together, text), (schema, text)
+
+
+def allows(pair: Pair, schema: object, silent: object, text: str) -> bool:
+    anything: object = {} if pair.drafts[0] in ("draft3", "draft4") else True
+    try:
+        return holds(without(schema, silent, anything), json.loads(text), answering(pair.options()), None)  # type: ignore[arg-type]
+    except ConstraintError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("text", "token", "pointers"),
+    [
+        ('{"name": "Ada", "age": 200}', "", ["/properties/age/maximum"]),
+        ('{"name": "Ada"}', "", []),
+        ("{}", "", ["/required"]),
+        ('{"name": "Ada', "line", ["/properties/name/maxLength"]),
+        ('{"name": "Ada", "age": 20', "0", ["/properties/age/maximum"]),
+        ('{"name": "Ada", "a', "x", ["/additionalProperties"]),
+        ('{"name": "Ada"', "}", []),
+        ("", "[", ["/type"]),
+    ],
+)
+def test_known_cases(text: str, token: str, pointers: list[str]) -> None:
+    assert [one.pointer for one in structgen.reasons(SCHEMA, text, token).occurrences] == pointers
+
+
+def test_the_commands(tmp_path: object) -> None:
+    code, _, said = run("validate", json.dumps(SCHEMA), "-", "--why", stdin='{"name": "Ada", "age": 200}')
+    assert code == 1 and "/properties/age/maximum" in said
+    answer = json.loads(run("validate", json.dumps(SCHEMA), "-", "--why", "--json", stdin="{}")[1])
+    assert answer["reasons"] == [{"pointer": "/required", "keyword": "required", "name": "name"}]
+    code, text, _ = run("show-mask", json.dumps(SCHEMA), "--text", '{"name": "Ada', "--why", "line")
+    assert code == 0 and "/properties/name/maxLength" in text

@@ -1,0 +1,90 @@
+"""``Annotated[str, QuoteOf(...)]`` and ``OneOf(...)``: schemas, values with places, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pydantic
+import pytest
+from typing_extensions import TypedDict
+
+from structgen import ConstraintError, NameSet, OneOf, Quote, QuoteOf, RefusedValueError, Vocabulary, json_schema
+
+BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
+LETTER = "Dear Sir, the roof leaks. The landlord knew. Yours, é"
+
+
+class Claim(pydantic.BaseModel):
+    claim: str
+    quote: Annotated[str, QuoteOf(LETTER)]
+    city: Annotated[str, OneOf(["Paris", "Rome"])] | None = None
+
+
+@dataclass
+class Record:
+    quotes: list[Annotated[str, QuoteOf(LETTER, "word")]]
+
+
+class Later(pydantic.BaseModel):
+    quote: Annotated[str, QuoteOf.named("letter", "word")]
+    city: Annotated[str, OneOf.named("cities")]
+
+
+class Typed(TypedDict):
+    quote: Annotated[str, QuoteOf({"letter": LETTER, "note": "roof"}), pydantic.Field(max_length=9)]
+
+
+def takes(kind: Any, text: str) -> bool:
+    matcher = json_schema(kind).compile(BYTES).matcher()
+    return matcher.accept_bytes(text.encode()) and matcher.is_accepting()
+
+
+def test_models_dataclasses_and_typed_dictionaries() -> None:
+    assert takes(Claim, '{"claim":"x","quote":"the roof leaks"}')
+    assert not takes(Claim, '{"claim":"x","quote":"the roof leaked"}')
+    assert takes(Claim, '{"claim":"x","quote":"é","city":"Rome"}')
+    assert not takes(Claim, '{"claim":"x","quote":"é","city":"Bonn"}')
+    assert takes(Record, '{"quotes":["the roof","Yours"]}') and not takes(Record, '{"quotes":["he roof"]}')
+    assert takes(Typed, '{"quote":"the roof"}') and not takes(Typed, '{"quote":"the roof leaks"}')
+
+
+def test_values_carry_places() -> None:
+    claim = json_schema(Claim).parse('{"claim":"x","quote":"roof"}')
+    assert isinstance(claim.quote, Quote)
+    assert claim.quote.places == (("", LETTER.index("roof"), LETTER.index("roof") + 4),)
+    typed = json_schema(Typed).parse('{"quote":"roof"}')
+    quote = typed["quote"]
+    assert isinstance(quote, Quote) and [place.document for place in quote.places] == ["letter", "note"]
+    with pytest.raises(RefusedValueError, match="do not say"):
+        json_schema(Claim).parse('{"claim":"x","quote":"cellar"}')
+    with pytest.raises(pydantic.ValidationError, match="none of the 2 names"):
+        Claim(claim="x", quote="roof", city="Bonn")
+
+
+def test_the_report_has_nothing_to_add() -> None:
+    constraint = json_schema(Claim)
+    assert not constraint.report.entries
+    assert "/properties/quote/x-structgen" in str(constraint.compile(BYTES).report)
+    assert LETTER not in constraint.instruction()
+
+
+def test_pydantics_own_schema_says_the_same() -> None:
+    """So the type can be sent to a server as it is."""
+    matcher = json_schema(Claim.model_json_schema()).compile(BYTES).matcher()
+    assert matcher.accept_bytes(b'{"claim":"x","quote":"the roof') and not matcher.accept_bytes(b"s")
+
+
+def test_named_sources_come_with_the_request() -> None:
+    given = {"letter": "the roof leaks", "cities": NameSet.build(["Rome"])}
+    grammar = json_schema(Later, sources=given).compile(BYTES)
+    assert grammar.matcher().accept_bytes(b'{"quote":"roof leaks","city":"Rome"}')
+    with pytest.raises(ConstraintError, match="no source is called 'letter'"):
+        json_schema(Later).compile(BYTES)
+
+
+def test_wrong_marks() -> None:
+    with pytest.raises(ConstraintError, match="quotes need"):
+        QuoteOf(7)  # type: ignore[arg-type]
+    with pytest.raises(ConstraintError, match="at least one name"):
+        OneOf([])
