@@ -31,6 +31,7 @@ from structgen.generation.models.capabilities import ModelCapabilities, capabili
 from structgen.generation.models.defaults import defaults_of
 from structgen.generation.models.language_model import LanguageModel
 from structgen.generation.models.model_runner import NO_DRAFTS
+from structgen.generation.models.prefix_reader import make_reader
 from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.models.threads import turn_of
 from structgen.generation.open_objects import tell_open_objects
@@ -318,8 +319,6 @@ class PreparedModel:
         tokens = request.output.token_ids
         if self.reader.reads_apart and self.reader.shares_prefixes and self.reads_drafts:
             return TreePaths(self.reader, request.prompt, tokens, request.salt)
-        from structgen.generation.target.reader import make_reader
-
         return PrefixPaths(make_reader(self.model, request.prompt, len(tokens)), tokens)
 
     def _attempted(self, constraint: Constraint, attempt: BatchRow) -> Grammar:
