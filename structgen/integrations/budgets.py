@@ -79,6 +79,14 @@ class BudgetedMask:
         elif budget - len(tokens) <= max(REACH, self._reach):
             self._try(row, plan, tokens, budget)
 
+    def fits(self, taken: int) -> bool:
+        """Whether the output can be closed within the budget from where its matcher stands."""
+        budget = self._total(taken) - taken - self._end
+        if self._matcher.completion_bound() <= budget and self._matcher.completion_is_spelled():
+            return True
+        plan, tokens = self._plan(taken)
+        return plan is not None and len(tokens) <= budget
+
     def follow(self, token: int, taken: int) -> None:
         """A token was accepted after ``taken`` others: a completion that it begins goes on behind it."""
         plan, text = self._plans.get(taken), self._matcher.grammar.vocabulary.tokens[token]

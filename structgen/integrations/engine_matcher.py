@@ -134,14 +134,23 @@ class RequestMatcher:
         return True
 
     def valid_prefix(self, tokens: Sequence[int]) -> list[int]:
-        """The longest beginning that would be accepted, up to the end; the state is the same afterwards."""
-        taken = 0
+        """The longest beginning that would be accepted, up to the end, and behind which the output can be closed within
+        its budget; the state is the same afterwards."""
+        taken = fitting = 0
         try:
             while taken < len(tokens) and not self.matcher.is_terminated() and self.accept(tokens[taken]):
                 taken += 1
+                if not self._fits():
+                    break
+                fitting = taken
         finally:
             self.rollback(taken)
-        return list(tokens[:taken])
+        return list(tokens[:fitting])
+
+    def _fits(self) -> bool:
+        budget = self.budget
+        is_near = budget is not None and self.taken >= budget.awake_at and not self.matcher.is_terminated()
+        return not is_near or budget is None or budget.fits(self.taken)
 
     def rollback(self, count: int) -> None:
         """Undo the last tokens.

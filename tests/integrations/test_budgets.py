@@ -197,3 +197,16 @@ def test_a_budget_that_nothing_fits_in_leaves_masks_as_they_are() -> None:
     request, plain = budgeted(grammar, 3), RequestMatcher(grammar)
     assert (mask_of(request) == mask_of(plain)).all()
     assert request.budget is not None and request.budget.lost == 1
+
+
+def test_drafts_end_where_the_output_could_not_be_closed_any_more() -> None:
+    grammar = structgen.compile_json_schema({"type": "array", "items": {"const": "ab"}}, LETTERS)
+    tokens = [LETTERS.tokens.index(text) for text in (b"[", b'"', b"ab", b'", "', b"ab", b'"', b"]")]
+    for total in range(5, 10):
+        request, kept = budgeted(grammar, total), []
+        for token in tokens:  # by the masks, one after the other
+            if token not in mask_of(request):
+                break
+            kept.append(token)
+            assert request.accept(token)
+        assert budgeted(grammar, total).valid_prefix(tokens) == kept
