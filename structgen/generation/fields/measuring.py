@@ -285,14 +285,14 @@ def belief_of(walk: EventWalk, events: Iterable[str], *, names: bool = False) ->
     sums = walk.finish()
     total = math.fsum(sums.mass.values())
     local_total = math.fsum((*sums.local.values(), *sums.sure.values(), unsure)) or 1.0
-    options = []
-    for event in {**dict.fromkeys(events), **sums.mass, **sums.sure}:
+    options, names_of = [], {**dict.fromkeys(events), **sums.mass, **sums.sure}
+    for event in names_of:
         mass, open_mass = sums.mass.get(event, 0.0), walk.can_become(event)
         local = (sums.local.get(event, 0.0) + sums.sure.get(event, 0.0)) / local_total
         options.append(
             ValueOption(
                 event if names else named_value(event),
-                mass / total if total else local,
+                mass / total if total else 1 / len(names_of),  # nothing was decided: the bounds say so
                 mass / (total + remaining) if total + remaining else 0.0,
                 min(1.0, (mass + open_mass) / (total + open_mass)) if total + open_mass else 1.0,
                 local,

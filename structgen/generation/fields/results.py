@@ -36,7 +36,8 @@ class Belief:
     Attributes:
         options: all of them.
         kept: of the model's own mass there, what went to the options; the mask took the remaining.
-        slack: how much of the mass was not read: bounds of the options are as wide.
+        slack: how much of the mass was not read: bounds of the options are as wide. 1: nothing was decided by what was
+            read, and all options have one probability.
     """
 
     options: tuple[ValueOption, ...]
