@@ -102,6 +102,7 @@ from structgen.errors import UnsupportedPatternError as UnsupportedPatternError
 from structgen.errors import UnsupportedSchemaError as UnsupportedSchemaError
 from structgen.generation.api import generate_json as generate_json
 from structgen.generation.batch import BatchProgress as BatchProgress
+from structgen.generation.fields.asking import Fields as Fields
 from structgen.generation.generator import Generator as Generator
 from structgen.generation.options import GenerationOptions as GenerationOptions
 from structgen.generation.results import ChoiceResult as ChoiceResult

@@ -173,8 +173,8 @@ OTHERS = {
     "docs/decisions/0003-kernels-by-address.md": "STRUCTGEN_PLATFORM cache=",
     "docs/development.md": "--no-deps",
     "docs/grammars.md": "--grammar-file --json-schema age= capture= flags= force_json_field_order= indent= "
-    "json_string= loop_after_dispatch= max_chars= max_consecutive_whitespaces= max_whitespace_cnt= parser= separators= "
-    "stop_capture= strict_mode= suffix=",
+    "json_string= loop_after_dispatch= max_consecutive_whitespaces= max_whitespace_cnt= parser= separators= "
+    "stop_capture= strict_mode=",
     "docs/how_to/tool_calls.md": "on_error=",  # of structgen.tools.run
     "docs/install.md": "--no-deps STRUCTGEN_PLATFORM",
     "docs/integrations/README.md": "is_function_calling_model= should_use_structured_outputs= "
@@ -185,7 +185,7 @@ OTHERS = {
     "docs/integrations/sglang.md": "--constrained-json-disable-any-whitespace --constrained-json-max-whitespace-cnt "
     "--constrained-json-whitespace-pattern --enable-strict-thinking --reasoning-parser",
     "docs/integrations/transformers.md": "custom_generate= logits_processor= streamer=",
-    "docs/integrations/vllm.md": "--structured-outputs-config --tokenizer-mode parameter=",
+    "docs/integrations/vllm.md": "--structured-outputs-config --tokenizer-mode --tool-strict-level parameter=",
     "docs/json_schema.md": "indent=",
     "docs/moving.md": "api_key= base_url=",
     "docs/python_types.md": "regex_engine= val_json_bytes=",

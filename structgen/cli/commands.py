@@ -265,7 +265,7 @@ def datastore(
 
 @app.command("vllm-check")
 def vllm_check(as_json: AsJson = False) -> None:
-    """Say which parts of structgen fit the installed vLLM. Exit code 1 if its backend does not."""
+    """Say which parts fit the installed vLLM. Exit code 1 if its backend does not."""
     from structgen.cli.engine_check import run
 
     raise typer.Exit(run("vllm", as_json))
@@ -273,7 +273,7 @@ def vllm_check(as_json: AsJson = False) -> None:
 
 @app.command("sglang-check")
 def sglang_check(as_json: AsJson = False) -> None:
-    """Say which parts of structgen fit the installed SGLang. Exit code 1 if its backend does not."""
+    """Say which parts fit the installed SGLang. Exit code 1 if its backend does not."""
     from structgen.cli.engine_check import run
 
     raise typer.Exit(run("sglang", as_json))
@@ -332,7 +332,7 @@ def search(
     models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Search for the likeliest outputs, or for several that differ. Budgets of the model are for the methods exact and
+    """Search for likely outputs. Budgets of the model are for the methods exact and
     gumbel. Exit code 3 if one ran out first."""
     from structgen.cli import searching
     from structgen.generation.target import Budget

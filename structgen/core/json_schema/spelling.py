@@ -32,8 +32,8 @@ def is_extension(word: str) -> bool:
 
 def misspelt(word: str, keywords: Iterable[str]) -> str | None:
     """The keyword that ``word``, which is none, was most likely meant to be; None: it is another word."""
-    if is_extension(word):
-        return None
+    if is_extension(word):  # others' extensions are none of ours, unless they nearly are
+        keywords = filter(is_extension, keywords)
     near = [keyword for keyword in keywords if len(keyword) >= SHORTEST and _is_slip(word, keyword)]
     return min(near, key=lambda keyword: (keyword.lower() != word.lower(), keyword), default=None)
 

@@ -48,6 +48,8 @@ def value_id(value: Any) -> str:
         return f"file {hashlib.blake2b(value.read_bytes(), digest_size=16).hexdigest()}"
     if isinstance(value, (tuple, list)):
         return f"({','.join(map(value_id, value))})"
+    if isinstance(value, (set, frozenset)):
+        return f"{{{','.join(sorted(map(value_id, value)))}}}"
     if isinstance(value, dict):
         return f"{{{','.join(sorted(f'{value_id(key)}:{value_id(item)}' for key, item in value.items()))}}}"
     if is_dataclass(value):

@@ -139,12 +139,11 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     @classmethod
     def _all_filled(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
-        mask_bytes = 4 * bitmask.shape[-1]
         groups: dict[int, tuple[list[Self], array[int]]] = {}
         for matcher, row in zip(matchers, rows, strict=True):
             out = matcher._row_address(bitmask, row)
             if matcher._terminated:
-                ctypes.memset(out, 0, mask_bytes)
+                ctypes.memset(out, 0, 4 * bitmask.shape[-1])
                 continue
             group = groups.get(id(matcher._rows))
             if group is None:

@@ -22,7 +22,16 @@ from structgen.core.engines.json.value_graph.scalars import EnumSpec, QuoteSpec
 from structgen.core.json_schema.formula.language import FALSE, TRUE, All, Formula, Idx, Pat, Type, and_, not_, or_, ref
 from structgen.core.json_schema.formula.values import ANY, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from structgen.core.json_schema.lowering import Lowered, lower
-from structgen.core.regex.dfa import Dfa, accepts, difference, from_strings, intersect, union, universal
+from structgen.core.regex.dfa import (
+    AUTOMATON_STATES,
+    Dfa,
+    accepts,
+    difference,
+    from_strings,
+    intersect,
+    union,
+    universal,
+)
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import TooComplexError
@@ -274,9 +283,8 @@ def _kinds(node: ValueNode) -> int:
 
 def _language(spec: StringAlternative, limit: int) -> Dfa:
     if isinstance(spec, QuoteSpec):
-        raise TooComplexError(
-            "a quote as bare text, without quotation marks", budget="max_automaton_states", limit=limit
-        )
+        message = "a quote as bare text, without quotation marks"
+        raise TooComplexError(message, budget=AUTOMATON_STATES, limit=limit)
     if isinstance(spec, EnumSpec):
         return from_strings(spec.values, limit)
     dfa = universal() if spec.dfa is None else spec.dfa
