@@ -11,7 +11,7 @@ from structgen.integrations.vllm.backend import VllmGrammar
 
 def give_budget(grammar: Any, request: Any, model_config: Any) -> None:
     """Let a grammar of structgen's close its output within what the request may write, unless it is to be cut."""
-    if not isinstance(grammar, VllmGrammar):
+    if type(grammar) is not VllmGrammar:
         return
     mode = on_budget((request.sampling_params.extra_args or {}).get("on_budget"))
     if mode == "cut":

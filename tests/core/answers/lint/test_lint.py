@@ -55,8 +55,9 @@ def test_rules(rule: str, pointer: str, wrong: Any, right: Any) -> None:
 
 
 def value_under(schema: Any, pointer: str) -> Any:
-    """The value at a pointer without escapes."""
-    path = [int(part) if part.isdigit() else part for part in pointer.split("/")[1:]]
+    """The value at a pointer."""
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    path = [int(part) if part.isdigit() else part for part in parts]
     has, value = value_at(schema, path)
     assert has, pointer
     return value

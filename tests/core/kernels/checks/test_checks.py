@@ -74,6 +74,11 @@ SCHEMAS: dict[str, Any] = {
     "counted": {"type": "array", "contains": {"const": 1}, "minContains": 1, "maxContains": 2, "maxItems": 4},
     "pairs": {"type": "array", "items": {"enum": [1, 2]}, "not": {"uniqueItems": True}},
     "recursion": TREE,
+    "quotes": {
+        "type": "object",
+        "properties": {name: {"type": "string", "x-structgen": {"quoteOf": {"text": f"{name} b ab"}}} for name in "ab"},
+        "required": ["a"],
+    },
 }
 OPTIONS = [JsonOptions(whitespace="compact"), JsonOptions.exact(), JsonOptions(whitespace=1)]
 

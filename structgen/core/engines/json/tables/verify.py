@@ -6,6 +6,8 @@ check shares no code with what wrote the tables: liveness is computed anew, from
 
 from __future__ import annotations
 
+from copy import copy
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from structgen.core.engines.json.tables.pool import AutomatonPool
@@ -16,7 +18,6 @@ from structgen.errors import InternalError
 if TYPE_CHECKING:
     from structgen.core.engines.json.tables.arrays import JsonTables
 
-_CHECKS = c.TableChecks(layout.RECORDS)
 WRONG = {
     c.OUT_OF_RANGE: "a number is out of range",
     c.WRONG_KIND: "a reference leads to something else than it should",
@@ -30,6 +31,22 @@ WRONG = {
     c.BAD_EXISTENTIALS: "existentials are not numbered through",
     c.NO_VALUE: "something can be entered that has no value",
 }
+
+
+@lru_cache(64)
+def _checks(sorted_texts: int) -> c.TableChecks:
+    """The checks of tables whose strings may be one of so many sorted texts. Strings name these by their number."""
+    records = []
+    for given in layout.RECORDS:
+        record = copy(given)
+        if record.name == "string" and record.select and not sorted_texts:
+            kinds = {kind: name for kind, name in record.select[1].items() if kind != layout.S_SORTED}
+            record.select = record.select[0], kinds
+        if record.name == "string of sorted texts":
+            record.fields = list(record.fields)
+            record.whole(0, max(0, sorted_texts - 1), at=layout.S_ENTRIES)
+        records.append(record)
+    return c.TableChecks(records)
 
 
 def verify_tables(tables: JsonTables, pool: AutomatonPool) -> None:
@@ -46,7 +63,8 @@ def verify_tables(tables: JsonTables, pool: AutomatonPool) -> None:
     except UnicodeDecodeError:
         raise InternalError("the tables hold a key or string that is not UTF-8") from None
     roots = (0, "header"), (tables.root, "node")
-    verdict, place, field = _CHECKS(tables.grammar, tables.words, tables.texts, checked.words, pool.universal, roots)
+    check = _checks(len(tables.sorted_texts))
+    verdict, place, field = check(tables.grammar, tables.words, tables.texts, checked.words, pool.universal, roots)
     if verdict != c.FINE:
         what = WRONG.get(verdict, f"verdict {verdict}")
         raise InternalError(f"the tables of a grammar are wrong at {place}, field {field}: {what}")
