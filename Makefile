@@ -60,7 +60,7 @@ test-full: $(VENV)/.dev
 
 # Each goes on where one before it failed; the exit code is that of the worst.
 nightly: $(VENV)/.dev
-	@$(MAKE) --no-print-directory -k test-full fuzz mutants test-peers test-engines test-vllm test-mlx test-clients test-browser \
+	@STRUCTGEN_MANY=1 $(MAKE) --no-print-directory -k test-full fuzz mutants test-peers test-engines test-vllm test-mlx test-clients test-browser \
 		test-ray test-wheel
 
 # With and without checks of array bounds; what the cache folder has already is not made again.

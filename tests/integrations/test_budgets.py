@@ -22,6 +22,7 @@ from structgen.integrations.engine_matcher import RequestMatcher
 from structgen.integrations.engine_settings import OnBudget
 from tests.core.json_schema.random_schemas import Schemas
 from tests.integrations.engine_world import unpacked
+from tests.many import cases
 
 WORDS = [
     b'": ',
@@ -111,7 +112,7 @@ def test_any_budget_from_the_least_on_is_enough(seed: int) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", cases(20, 3))
 def test_any_budget_of_many_schemas(seed: int) -> None:
     assert sum(check_schema(5000 + 50 * seed + number, drafts=number % 2 == 1) for number in range(50)) > 20
 

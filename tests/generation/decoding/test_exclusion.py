@@ -15,6 +15,7 @@ from structgen.generation.decoding.exclusion import compiled_without
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from tests.fakes import CharTokenizer, vocabulary
+from tests.many import cases
 
 VOCABULARY = vocabulary(b'{"', b'":', b'",', b"1.", eos=1)
 
@@ -36,7 +37,7 @@ def refusing(taken: set[tuple[int, str]], seen: list[tuple[int, str]]) -> Any:
     return Pair
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", cases(100, 20))
 def test_no_refused_value_comes_twice(seed: int) -> None:
     rng = random.Random(seed)
     pairs = [(a, b) for a in (1, 2, 3) for b in "xy"]

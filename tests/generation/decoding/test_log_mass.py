@@ -13,6 +13,7 @@ from structgen.errors import OptionsError
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from tests.fakes import CharTokenizer, vocabulary
+from tests.many import cases
 
 VOCABULARY = vocabulary(b'{"', b'": ', b'":', b'",', b'"}', b"true", b"lab", b"el", b"low", b"high", b"gh", eos=2)
 SCHEMA = {
@@ -37,7 +38,7 @@ def own_log_probs(gen: Generator, prompt: str, tokens: tuple[int, ...]) -> list[
     return found
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", cases(30, 10))
 @pytest.mark.parametrize(
     "options", [{"temperature": 0}, {"temperature": 1.0, "seed": 3}, {"temperature": 0.7, "top_p": 0.9, "seed": 1}]
 )

@@ -20,6 +20,7 @@ from structgen.generation.search.gumbel import Gumbel, conditioned
 from structgen.generation.target.results import Budget
 from tests.generation.search.small_worlds import VOCABULARY, World, tokens_of, world
 from tests.generation.target import closed_forms as cf
+from tests.many import cases
 
 Tokens = tuple[int, ...]
 SHARE = 0.999
@@ -39,7 +40,7 @@ def named(counts: Any) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("kind", ["global", "local"])
-@pytest.mark.parametrize("count", [300, pytest.param(4000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [300, 4000][: len(cases(2, 1))])
 def test_draws_without_replacement_are_distributed_so(kind: Any, count: int) -> None:
     """First draws, and ordered pairs."""
     made = small()

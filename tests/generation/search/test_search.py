@@ -22,8 +22,9 @@ from structgen.generation.search.results import SearchOutcome
 from structgen.generation.search.scores import REGULARISERS
 from structgen.generation.target.results import Budget
 from tests.generation.search.small_worlds import PROMPT, VOCABULARY, World, gap_of, tokens_of, world
+from tests.many import cases
 
-ALL = [pytest.param(seed, marks=() if seed < 8 else pytest.mark.full) for seed in range(200)]
+ALL = [pytest.param(seed, marks=() if seed < 8 else pytest.mark.full) for seed in cases(200, 20)]
 
 
 def ordered(made: World, penalty: float = 0.0, kind: int = 0) -> list[tuple[float, tuple[int, ...]]]:
@@ -227,7 +228,7 @@ def llama() -> Any:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("case", range(200))
+@pytest.mark.parametrize("case", cases(200, 20))
 def test_beams_are_those_of_transformers(llama: Any, case: int) -> None:
     """Where these end whole: transformers goes on with beams that lead nowhere, and cuts others at the end."""
     import torch
