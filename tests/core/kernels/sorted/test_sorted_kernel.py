@@ -12,6 +12,7 @@ from structgen.core.compilers import compile_names, compile_quotes
 from structgen.core.engines.protocols import Grammar
 from structgen.core.kernels.sorted.calls import suffix_array
 from structgen.core.text_sets.borders import Boundary
+from tests.many import cases
 
 PIECES = [
     b"th",
@@ -110,14 +111,16 @@ def test_walks_over_sources(seed: int) -> None:
 @pytest.mark.full
 def test_many_walks_over_many_sources() -> None:
     rng = random.Random(7)
-    walk_all([rng.choice([1, 3, 20, 200, 2_000, 20_000]) for _ in range(198)] + [1_000_000, 10_000_000], 50, 7)
+    large = [1_000_000, 10_000_000][: len(cases(2, 0))]
+    sizes = [rng.choice([1, 3, 20, 200, 2_000, 20_000]) for _ in cases(198, 15)]
+    walk_all(sizes + large, len(cases(50, 5)), 7)
 
 
 @pytest.mark.full
 def test_many_walks_over_names() -> None:
     rng = random.Random(8)
-    for _ in range(200):
+    for _ in cases(200, 15):
         names = {source(rng, rng.randint(1, 9)) for _ in range(rng.choice([1, 5, 100, 2_000]))}
         grammar = compile_names(NameSet.build(names), VOCABULARY)
-        for _ in range(50):
+        for _ in cases(50, 5):
             assert walk(grammar, rng, 3) in names
