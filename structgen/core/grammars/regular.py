@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
+
 import numpy as np
 
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Place, Rule, Terminal
-from structgen.core.regex.dfa import Dfa, difference, from_strings
+from structgen.core.regex.dfa import MAX_STATES, Dfa, difference, empty, from_strings
 from structgen.core.regex.dfa_cache import keeps_automata
+from structgen.core.regex.joining import alternation, concatenation
+from structgen.errors import TooComplexError
 
 
 def regular_grammar(dfa: Dfa, name: str, source: str) -> ContextFreeGrammar:
@@ -39,3 +43,27 @@ def chain(data: bytes) -> Dfa:
     accepting = np.zeros(len(data) + 1, np.bool_)
     accepting[-1] = True
     return Dfa(transitions, accepting)
+
+
+def automaton_of(grammar: ContextFreeGrammar, max_states: int = MAX_STATES) -> Dfa | None:
+    """The automaton of a grammar that ignores nothing and has no recursion; None of others, or if it is too large."""
+    bodies: dict[int, list[Rule]] = {number: [] for number in range(len(grammar.nonterminals))}
+    for rule in grammar.rules:
+        bodies[rule.lhs].append(rule)
+    uses = {lhs: {s for rule in rules for s in rule.rhs if s >= 0} for lhs, rules in bodies.items()}
+    try:
+        order = list(TopologicalSorter(uses).static_order())
+    except CycleError:
+        return None
+    of: dict[int, Dfa] = {~number: terminal.dfa for number, terminal in enumerate(grammar.terminals)}
+    try:
+        for lhs in order:
+            options = [
+                concatenation([of[s] for s in rule.rhs], max_states) if rule.rhs else from_strings([""])
+                for rule in bodies[lhs]
+                if not any(of[s].is_empty for s in rule.rhs)
+            ]
+            of[lhs] = options[0] if len(options) == 1 else alternation(options, max_states) if options else empty()
+    except TooComplexError:
+        return None
+    return of[grammar.start]

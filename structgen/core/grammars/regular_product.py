@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.grammars.flattening import with_ignored
+from structgen.core.grammars.inlining import without_ignored
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.core.regex.dfa import from_table
 from structgen.core.regex.steps import check_time
@@ -66,7 +66,7 @@ def product_grammar(
     Raises:
         ProductTooLarge: see `ProductBounds`.
     """
-    return _Product(with_ignored(grammar), automaton, bounds, mark).grammar()
+    return _Product(without_ignored(grammar), automaton, bounds, mark).grammar()
 
 
 class _Product:

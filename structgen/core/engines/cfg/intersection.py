@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 from structgen.core.engines.captures.capturing import with_captures
 from structgen.core.engines.cfg.compiled import compile_grammar
 from structgen.core.engines.protocols import Grammar
-from structgen.core.grammars.flattening import automaton_of, flattened
+from structgen.core.grammars.inlining import without_ignored
 from structgen.core.grammars.limits import limited
 from structgen.core.grammars.normal_form import ContextFreeGrammar
-from structgen.core.grammars.regular import regular_grammar
+from structgen.core.grammars.regular import automaton_of, regular_grammar
 from structgen.core.grammars.regular_product import ByteAutomaton, ProductBounds, ProductTooLarge, product_grammar
 from structgen.core.regex.dfa import Dfa, intersect
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -50,15 +50,15 @@ def compile_intersection(parts: Sequence[Grammar], vocabulary: Vocabulary, names
 
 
 def _flat(part: Grammar, name: str) -> ContextFreeGrammar:
-    grammar = flattened(part)
-    if grammar is None:
+    form = part.normal_form()
+    if form is None or form[1]:  # something in it is read by an engine without rules
         raise ConstraintError(
             f"{name} cannot be intersected: only expressions, choices, phrases and context-free grammars can "
             "(in JSON, say it of a string by `pattern`)"
         )
     if part.vocabulary.named:
         raise ConstraintError(f"{name} names special tokens, and cannot be intersected")
-    return grammar
+    return without_ignored(form[0])
 
 
 def _divided(grammars: Sequence[ContextFreeGrammar]) -> tuple[Dfa, ContextFreeGrammar | None]:
