@@ -16,9 +16,8 @@ from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.combined import union
 from structgen.core.constraints.specs import ConstraintSpec
 from structgen.core.constraints.tools import tool_call
-from structgen.core.tool_calls.definitions import MAX_TOOLS
 from structgen.core.untrusted_json import read_object
-from structgen.errors import ConstraintError, SpecificationError
+from structgen.errors import SpecificationError
 
 SIGN = "%structgen"
 TextPlace = Literal["before", "instead"]
@@ -104,8 +103,6 @@ def _read(grammar: str, *, parallel: bool) -> Constraint:
             f'{SIGN} is followed by {{"tool_call": {{"format": ..., "tools": [...], ...}}}}, not {str(said)[:200]}'
         )
     tools = asked.get("tools")
-    if isinstance(tools, list) and len(tools) > MAX_TOOLS:
-        raise ConstraintError(f"there are {len(tools)} tools, more than {MAX_TOOLS:,}")
     parallel = parallel and asked.get("parallel_tool_calls", True) is True
     form, choice = asked.get("format", ""), asked.get("tool_choice", "auto")
     if choice != "auto":

@@ -11,13 +11,12 @@ import pydantic
 from pydantic import BeforeValidator, Field, create_model
 
 from structgen.core.json_schema.prompt_forms import FormOption
+from structgen.core.tool_calls.definitions import MAX_TOOLS
 from structgen.generation.filters.table import FILTERS, Filter
 
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]
 """A list that is read until the first thing in it that is wrong."""
-MOST_TOOLS = 4096
-"""Tools of a request: checking more would hold up other threads for a tenth of a second."""
 
 
 class RequestPart(pydantic.BaseModel):
@@ -385,9 +384,7 @@ class ChatRequest(SamplingFields):
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     response_format: ResponseFormat | None = None
     tools: (
-        Annotated[
-            Items[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]], Field(max_length=MOST_TOOLS)
-        ]
+        Annotated[Items[Annotated[FunctionTool | CustomTool, Field(discriminator="type")]], Field(max_length=MAX_TOOLS)]
         | None
     ) = None
     tool_choice: Literal["none", "auto", "required"] | NamedToolChoice | None = None

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from structgen.core.tool_calls.definitions import MAX_TOOLS
 from structgen.server.openai_types import (
-    MOST_TOOLS,
     CommonFields,
     CustomText,
     Items,
@@ -206,9 +206,7 @@ class ResponseRequest(CommonFields):
     text: ResponseText | None = None
     reasoning: ResponseReasoning | None = None
     tools: (
-        Annotated[
-            Items[Annotated[FlatFunction | FlatCustom, Field(discriminator="type")]], Field(max_length=MOST_TOOLS)
-        ]
+        Annotated[Items[Annotated[FlatFunction | FlatCustom, Field(discriminator="type")]], Field(max_length=MAX_TOOLS)]
         | None
     ) = None
     tool_choice: Literal["none", "auto", "required"] | FlatChoice | FlatAllowed | None = None

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structgen.core.constraints.specs import ConstraintSpec
+from structgen.core.tool_calls.definitions import MAX_TOOLS
 from structgen.core.untrusted_json import _FAST, _YIELDING
 from structgen.errors import dotted, pointer_to
 from structgen.server.errors import RequestError
 from structgen.server.formats import placed
-from structgen.server.openai_types import MOST_TOOLS, ChatRequest, CompletionRequest
+from structgen.server.openai_types import ChatRequest, CompletionRequest
 from structgen.server.reading import read_json, read_request
 from structgen.server.responses_types import ResponseRequest
 from structgen.server.settings import ServingSettings
@@ -146,12 +147,12 @@ def test_responses_refuse_by_name(name: str) -> None:
 
 
 def test_too_many_tools_are_refused_before_they_are_looked_at() -> None:
-    tools = [{"type": "function", "name": f"f{n}", "function": {"name": f"f{n}"}} for n in range(MOST_TOOLS + 1)]
+    tools = [{"type": "function", "name": f"f{n}", "function": {"name": f"f{n}"}} for n in range(MAX_TOOLS + 1)]
     chat = [{key: tool[key] for key in ("type", "function")} for tool in tools]
     flat = [{key: tool[key] for key in ("type", "name")} for tool in tools]
     assert refusal({**HELLO, "tools": chat})["param"] == "tools"
     assert refusal({"input": "x", "tools": flat}, ResponseRequest)["param"] == "tools"
-    read_request(ChatRequest, {**HELLO, "tools": chat[:MOST_TOOLS]})
+    read_request(ChatRequest, {**HELLO, "tools": chat[:MAX_TOOLS]})
 
 
 def test_responses_refuse_hosted_tools_and_references() -> None:
