@@ -10,7 +10,7 @@ from typing import Generic
 from structgen.core.constraints.base import T_co
 from structgen.generation.results import GenerationResult
 from structgen.generation.search.space import SearchNode
-from structgen.generation.target.walks import Limit
+from structgen.generation.target.results import Limit
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from structgen.errors import GenerationError
 from structgen.generation.decoding.hypothesis import END, Hypothesis
 from structgen.generation.models.prefix_reader import Prefix, PromptReader
 from structgen.generation.search.scores import Scoring, Surprisals, Values
-from structgen.generation.target.results import Budget
+from structgen.generation.target.results import Budget, Limit
 from structgen.generation.target.target import text_log_prob
-from structgen.generation.target.walks import Limit
 
 Tokens = npt.NDArray[np.int64]
 # Of what may follow a hypothesis, so many of the likeliest are kept; where a search asks for more, it is read again.
@@ -137,14 +136,9 @@ class Space:
 
     def exceeded(self) -> Limit | None:
         """The budget that is used up."""
-        budget = self.budget
-        if budget.model_tokens is not None and self.reader.tokens >= budget.model_tokens:
-            return "model_tokens"
-        if budget.seconds is not None and self.seconds >= budget.seconds:
-            return "seconds"
-        if budget.attempts is not None and self.expansions >= budget.attempts:
-            return "attempts"
-        return None
+        attempts = self.budget.attempts
+        met = self.budget.used_up(self.reader.tokens, self.seconds)
+        return met or ("attempts" if attempts is not None and self.expansions >= attempts else None)
 
     @property
     def seconds(self) -> float:

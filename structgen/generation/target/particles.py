@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from structgen.core.kernels.aligned.layout import FINISHED, STUCK
 from structgen.errors import UnsatisfiableTargetError
-from structgen.generation.target.results import effective_sample_size, log_mean_exp
+from structgen.generation.target.results import Limit, effective_sample_size, log_mean_exp
 from structgen.generation.target.store import EOS, PrefixStore
-from structgen.generation.target.walks import Limit, Meter, Outcome
+from structgen.generation.target.walks import Meter, Outcome
 
 
 class _Particles:

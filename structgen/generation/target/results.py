@@ -15,6 +15,10 @@ from structgen.options import check_count
 Method = Literal["exact", "weighted", "asap", "local", "smc", "mh", "rejection"]
 
 
+Limit = Literal["model_tokens", "seconds", "attempts"]
+"""What of a budget is used up."""
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Limits of one draw; None: no limit. Whichever is met first ends it.
@@ -41,6 +45,14 @@ class Budget:
             raise OptionsError(
                 f"seconds must be a number >= 0, or None, not {seconds!r:.100}", option="seconds", value=seconds
             )
+
+    def used_up(self, model_tokens: int, seconds: float) -> Limit | None:
+        """Which limit so many tokens, or so much time, have met. Attempts are counted by who makes them."""
+        if self.model_tokens is not None and model_tokens >= self.model_tokens:
+            return "model_tokens"
+        if self.seconds is not None and seconds >= self.seconds:
+            return "seconds"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from structgen.generation.target.methods import METHODS, SPECIFICATIONS
 from structgen.generation.target.particles import run_particles
 from structgen.generation.target.results import (
     Budget,
+    Limit,
     Method,
     Sample,
     SampleRun,
@@ -22,7 +23,7 @@ from structgen.generation.target.results import (
     log_mean_exp,
 )
 from structgen.generation.target.store import PrefixStore
-from structgen.generation.target.walks import Limit, Meter, Outcome, Walks
+from structgen.generation.target.walks import Meter, Outcome, Walks
 from structgen.options import check_count
 
 _Drawn = tuple[list[Outcome], list[Outcome], Limit | None]

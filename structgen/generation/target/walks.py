@@ -5,17 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from structgen.core.kernels.aligned import calls as k
 from structgen.errors import UnsatisfiableTargetError
-from structgen.generation.target.results import Budget
+from structgen.generation.target.results import Budget, Limit
 from structgen.generation.target.store import PrefixStore
-
-Limit = Literal["model_tokens", "seconds", "attempts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +60,7 @@ class Meter:
 
     def exceeded(self) -> Limit | None:
         """The budget that is used up, attempts aside (those in flight still count)."""
-        budget = self._budget
-        if budget.model_tokens is not None and self.model_tokens >= budget.model_tokens:
-            return "model_tokens"
-        if budget.seconds is not None and self.seconds >= budget.seconds:
-            return "seconds"
-        return None
+        return self._budget.used_up(self.model_tokens, self.seconds)
 
     def room(self, wanted: int) -> int:
         """How many of the wanted attempts may start."""
