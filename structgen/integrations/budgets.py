@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.engines.bit_rows import packed
 from structgen.core.engines.byte_sets import EVERY_BYTE
 from structgen.core.engines.protocols import TOO_LONG, Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -240,7 +241,7 @@ def _ids(row: Mask) -> Ids:
 def _clear(row: Mask, tokens: Sequence[int] | Ids) -> None:
     marked = np.zeros(32 * len(row), np.bool_)
     marked[tokens] = True
-    row &= ~np.packbits(marked, bitorder="little").view(np.int32)
+    row &= ~packed(marked, len(row))
 
 
 def _set(row: Mask, token: int) -> None:

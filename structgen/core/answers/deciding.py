@@ -94,10 +94,6 @@ class Questions:
             return Decision(True, "graph")
         return self._different(node, "graph", formula, other)
 
-    def has_values(self, formula: Formula) -> Decision:
-        """Whether no value satisfies ``formula``: then it is contained in everything."""
-        return self.is_contained(formula, FALSE)
-
     def node_of(self, formula: Formula) -> ValueNode | None:
         """The values of a formula, solved; None: there are none.
 

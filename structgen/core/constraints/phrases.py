@@ -10,6 +10,7 @@ from structgen.core.compilers import compile_dfa
 from structgen.core.constraints.text import TextConstraint
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.phrases import PhraseSearch, phrase_dfa
+from structgen.core.text_sets.sorted_texts import encoded
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, OptionsError, TooComplexError
 from structgen.options import check_count
@@ -87,6 +88,5 @@ def _checked(phrases: str | Iterable[str], mode: str) -> tuple[str, ...]:
     for text in texts:
         if not isinstance(text, str) or not text:
             raise ConstraintError(f"a phrase is a text of one character at least, not {text!r:.100}")
-        if any(0xD800 <= ord(char) < 0xE000 for char in text):
-            raise ConstraintError(f"{text!r:.100} holds half of a surrogate pair, which is not a character")
+        encoded(text, f"the phrase {text!r:.100}")
     return tuple(texts) if mode == "ordered" else tuple(dict.fromkeys(texts))

@@ -36,6 +36,16 @@ class Kinds:
         return self.named.get(name, self.others)
 
 
+def check_states(states: int, tool: Tool, what: str) -> None:
+    """Raise SchemaTooComplexError if the arguments of a tool have more than ``MAX_STATES`` possible ``what``."""
+    if states > MAX_STATES:
+        raise SchemaTooComplexError(
+            f"the arguments of the tool {tool.name!r} have more than {MAX_STATES:,} possible {what}",
+            limit=MAX_STATES,
+            pointer=tool.pointer,
+        )
+
+
 @lru_cache(512)
 def members_of(tool: Tool, options: JsonOptions) -> ObjectMembers:
     """What the schema of a tool says of its arguments.
@@ -247,13 +257,8 @@ class ArgumentRules:
     def count_state(self) -> None:
         """Raise SchemaTooComplexError if there are too many places."""
         self._states += 1
-        if self._states > MAX_STATES:
-            raise SchemaTooComplexError(
-                f"the arguments of the tool {self._tool.name!r} have more than {MAX_STATES:,} possible "
-                "orders and combinations (members in any order, or many that depend on others)",
-                limit=MAX_STATES,
-                pointer=self._tool.pointer,
-            )
+        what = "orders and combinations (members in any order, or many that depend on others)"
+        check_states(self._states, self._tool, what)
 
     @property
     def any_order(self) -> bool:

@@ -12,7 +12,7 @@ from structgen.core.json_schema.formula.values import ARRAY, BOOLEAN, NULL, NUMB
 from structgen.core.json_schema.pointers import escape
 from structgen.core.regex.dfa import Dfa, difference, from_strings, intersect
 from structgen.core.regex.pattern import full_match_dfa
-from structgen.core.tool_calls.arguments import MAX_STATES, impossible, members_of
+from structgen.core.tool_calls.arguments import check_states, impossible, members_of
 from structgen.core.tool_calls.definitions import Tool
 from structgen.core.tool_calls.grammar import GrammarBuilder
 from structgen.core.tool_calls.member_rules import CaseRules
@@ -238,13 +238,7 @@ class NestedRules:
     def count_state(self) -> None:
         """Raise SchemaTooComplexError if there are too many places."""
         self._states += 1
-        if self._states > MAX_STATES:
-            raise SchemaTooComplexError(
-                f"the arguments of the tool {self._tool.name!r} have more than {MAX_STATES:,} possible "
-                "orders, combinations and numbers of items",
-                limit=MAX_STATES,
-                pointer=self._tool.pointer,
-            )
+        check_states(self._states, self._tool, "orders, combinations and numbers of items")
 
 
 @dataclass(frozen=True)

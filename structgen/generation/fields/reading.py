@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from structgen.generation.fields.walk import Path
 from structgen.generation.models.model_runner import Part, RaggedReader
+from structgen.generation.models.prefix_reader import PromptReader
 from structgen.generation.sampling import to_numpy
 
 Asked = Mapping[int, Sequence[Path]]
@@ -18,17 +19,6 @@ Asked = Mapping[int, Sequence[Path]]
 Answers = dict[int, dict[Path, npt.NDArray[np.floating[Any]]]]
 MAX_LEAVES = 24  # branches of the trees of one call: llama.cpp has a sequence for each
 MAX_OPEN = 8  # prefixes that are kept open at once
-
-
-class PrefixReader(Protocol):
-    """See ``structgen.generation.target.reader.Reader``."""
-
-    tokens: int
-    calls: int
-
-    def read(self, prefixes: Sequence[Path]) -> Any:
-        """Logits [len(prefixes), V] after the prompt and each prefix."""
-        ...
 
 
 class PathReader(Protocol):
@@ -58,7 +48,7 @@ class PathReader(Protocol):
 class PrefixPaths:
     """A ``PathReader`` over a reader of prefixes, which any model has."""
 
-    def __init__(self, reader: PrefixReader, output: Sequence[int]) -> None:
+    def __init__(self, reader: PromptReader, output: Sequence[int]) -> None:
         self._reader, self._output = reader, tuple(output)
 
     @property

@@ -15,6 +15,7 @@ from structgen.generation.speculative.copying import CopyDrafter
 from structgen.generation.speculative.cost import Cost, cost_of
 from structgen.generation.speculative.datastore import Datastore, RetrievalDrafter, fingerprint
 from structgen.generation.speculative.drafter import Drafter
+from structgen.generation.speculative.followed import NAMES as WITHOUT_MODEL
 from structgen.generation.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.generation.speculative.layer_skip import LayerSkipDrafter
 from structgen.generation.speculative.length import CostAware
@@ -44,16 +45,7 @@ MAKERS: dict[str, Maker] = {
     LayerSkipDrafter.name: lambda model, *_: LayerSkipDrafter(model),
 }
 """Drafters that need no other weights, by their names."""
-AUTO = (
-    ForcedDrafter.name,
-    StructureDrafter.name,
-    ShapeDrafter.name,
-    CopyDrafter.name,
-    ClosingDrafter.name,
-    NgramDrafter.name,
-    RecyclingDrafter.name,
-    MemoryDrafter.name,
-)
+AUTO = (*WITHOUT_MODEL, RecyclingDrafter.name, MemoryDrafter.name)
 NAMES = ("auto", *MAKERS)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -125,17 +126,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     @classmethod
     def fill_all(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
         """See `Matcher.fill_all`: one call of the kernel for those that share their mask rows."""
-        entered: list[Self] = []
-        try:
-            for matcher in matchers:
-                if matcher._in_use:
-                    raise MatcherStateError.in_use()
-                matcher._in_use = True
-                entered.append(matcher)
+        with _entered(matchers):
             cls._all_filled(matchers, bitmask, rows)
-        finally:
-            for matcher in entered:
-                matcher._in_use = False
 
     @classmethod
     def _all_filled(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
@@ -163,17 +155,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     ) -> list[bool]:
         """`advance_and_fill` of many matchers, each with its token, which its vocabulary has, and its row: one call
         of the kernel for those that share their mask rows. See `batch_advance_and_fill`."""
-        entered: list[Self] = []
-        try:
-            for matcher in matchers:
-                if matcher._in_use:
-                    raise MatcherStateError.in_use()
-                matcher._in_use = True
-                entered.append(matcher)
+        with _entered(matchers):
             return cls._all_stepped(matchers, token_ids, bitmask, rows)
-        finally:
-            for matcher in entered:
-                matcher._in_use = False
 
     @classmethod
     def _all_stepped(
@@ -427,6 +410,22 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         self._repeat(ended=True)
         self._terminated = True
         return True
+
+
+@contextmanager
+def _entered(matchers: Sequence[JsonMatcher]) -> Iterator[None]:
+    """Mark matchers as in use for a block, each for this thread alone."""
+    entered: list[JsonMatcher] = []
+    try:
+        for matcher in matchers:
+            if matcher._in_use:
+                raise MatcherStateError.in_use()
+            matcher._in_use = True
+            entered.append(matcher)
+        yield
+    finally:
+        for matcher in entered:
+            matcher._in_use = False
 
 
 def _extend(memory: array[int], size: int) -> None:

@@ -36,17 +36,11 @@ WRONG = {
 @lru_cache(64)
 def _checks(sorted_texts: int) -> c.TableChecks:
     """The checks of tables whose strings may be one of so many sorted texts. Strings name these by their number."""
-    records = []
-    for given in layout.RECORDS:
-        record = copy(given)
-        if record.name == "string" and record.select and not sorted_texts:
-            kinds = {kind: name for kind, name in record.select[1].items() if kind != layout.S_SORTED}
-            record.select = record.select[0], kinds
-        if record.name == "string of sorted texts":
-            record.fields = list(record.fields)
-            record.whole(0, max(0, sorted_texts - 1), at=layout.S_ENTRIES)
-        records.append(record)
-    return c.TableChecks(records)
+    records = {record.name: copy(record) for record in layout.RECORDS}
+    texts = records["string of sorted texts"]
+    texts.fields = list(texts.fields)
+    texts.whole(0, sorted_texts - 1, at=layout.S_ENTRIES)
+    return c.TableChecks(list(records.values()))
 
 
 def verify_tables(tables: JsonTables, pool: AutomatonPool) -> None:
