@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from vllm.v1.structured_output.backend_types import (
@@ -143,3 +143,8 @@ class VllmBackend(StructuredOutputBackend):
 
     def destroy(self) -> None:
         """Nothing to free: compiled forms belong to the process."""
+
+
+def is_ours(grammar: Any) -> TypeGuard[VllmGrammar]:
+    """Whether a request's grammar was compiled here; vLLM keeps every backend's in one place."""
+    return type(grammar) is VllmGrammar

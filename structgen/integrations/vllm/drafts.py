@@ -75,7 +75,7 @@ def draft(scheduler: Any, names: Sequence[str]) -> None:
         scheduler: vLLM's, after its own `update_draft_token_ids`.
         names: of the requests.
     """
-    from structgen.integrations.vllm.backend import VllmGrammar
+    from structgen.integrations.vllm.backend import is_ours
 
     manager = scheduler.structured_output_manager
     for name in names:
@@ -83,7 +83,7 @@ def draft(scheduler: Any, names: Sequence[str]) -> None:
         if request is None or request.is_finished() or request.is_prefill_chunk or not request.use_structured_output:
             continue
         grammar = request.structured_output_request.grammar
-        if not isinstance(grammar, VllmGrammar) or grammar.is_terminated():
+        if not is_ours(grammar) or grammar.is_terminated():
             continue
         if manager._get_constraint_bounds(request, ()).constraint_start:
             continue  # it is still thinking

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from structgen.integrations.engine_matcher import RequestMatcher, fill_rows
-from structgen.integrations.vllm.backend import VllmBackend, VllmGrammar
+from structgen.integrations.vllm.backend import VllmBackend, is_ours
 
 
 def bitmask(
@@ -49,7 +49,7 @@ def _walking(
 ) -> Any:
     """vLLM's own walk along drafts, in which a token is accepted and the mask behind it filled in one call."""
     every = [requests[name].structured_output_request.grammar for name in ids]
-    grammars = [grammar for grammar in every if isinstance(grammar, VllmGrammar)]
+    grammars = [grammar for grammar in every if is_ours(grammar)]
     try:
         for grammar in grammars:
             grammar.walks = True

@@ -6,12 +6,12 @@ from typing import Any
 
 from structgen.integrations.budgets import BudgetedMask, Total
 from structgen.integrations.engine_settings import on_budget
-from structgen.integrations.vllm.backend import VllmGrammar
+from structgen.integrations.vllm.backend import is_ours
 
 
 def give_budget(grammar: Any, request: Any, model_config: Any) -> None:
     """Let a grammar of structgen's close its output within what the request may write, unless it is to be cut."""
-    if type(grammar) is not VllmGrammar:
+    if not is_ours(grammar):
         return
     mode = on_budget((request.sampling_params.extra_args or {}).get("on_budget"))
     if mode == "cut":

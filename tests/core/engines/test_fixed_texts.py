@@ -127,7 +127,6 @@ def test_a_part_of_tagged_text() -> None:
         same(taken)
 
 
-@pytest.mark.full
 def test_nobody_asks_which_engine_it_is() -> None:
     """No ``isinstance`` with a class of grammars or matchers in the library (a constraint is not an engine)."""
     for path in Path(structgen.__file__).parent.rglob("*.py"):
