@@ -230,7 +230,7 @@ def _content(name: str, given: Any, vocabulary: Vocabulary) -> Grammar:
         return compile_quotes(given, vocabulary)
     if isinstance(given, Compilable):
         return given.compile(vocabulary)
-    if isinstance(given, Grammar):
+    if hasattr(given, "matcher"):
         return given
     raise OptionsError(
         f"the terminal {name!r} is given as {given!r:.100}; expected a NameSet, a Corpus, a constraint or a grammar",
