@@ -86,8 +86,12 @@ def test_rows_of_a_batch_quote_their_prompts(tmp_path: Path) -> None:
     matcher = rows[0].specification.compile(byte_vocabulary()).matcher()
     assert matcher.accept_bytes(b'["roof","given"]') and matcher.is_accepting()
     assert schema_of_prompts(ConstraintSource(json.dumps(quoting("letter")))) is None
-    keys = [BatchJob().key(replace(rows[1], specification=replace(rows[1].specification, sources={"letter": text})))
-            for text in ("own", "other")]  # type: ignore[type-var]  # fmt: skip
+    own = rows[1].specification
+    assert own is not None
+    keys = [
+        BatchJob().key(replace(rows[1], specification=replace(own, sources={"letter": text})))
+        for text in ("own", "other")
+    ]
     assert keys[0] == BatchJob().key(rows[1]) != keys[1]
     columns = row_columns(rows[1], sources)
     assert json.loads(columns["sources"])["letter"] == "own" and columns["source"] == '{"type": "string"}'

@@ -10,8 +10,9 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +96,7 @@ def read_arrays(path: str | os.PathLike[str], kind: str, wanted: dict[str, str])
         raise ConstraintError(f"{os.fspath(path)} cannot be read: {error}") from error
 
 
-def _head(path: str | os.PathLike[str], file: BinaryIO) -> dict[str, Any]:
+def _head(path: str | os.PathLike[str], file: BufferedReader) -> dict[str, Any]:
     """The head of a file."""
     begun = file.read(_PREFIX)
     if begun[: len(MAGIC)] != MAGIC:
@@ -120,7 +121,7 @@ def _head(path: str | os.PathLike[str], file: BinaryIO) -> dict[str, Any]:
     _refuse(path, "is damaged: its head is not what was written")
 
 
-def _arrays(path: str | os.PathLike[str], file: BinaryIO, head: dict[str, Any], wanted: dict[str, str]) -> Arrays:
+def _arrays(path: str | os.PathLike[str], file: BufferedReader, head: dict[str, Any], wanted: dict[str, str]) -> Arrays:
     """The arrays that follow a head."""
     listed = {str(name): (dtype, count) for name, dtype, count in head["arrays"]}
     if {name: dtype for name, (dtype, _) in listed.items()} != wanted:
