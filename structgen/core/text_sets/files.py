@@ -112,10 +112,10 @@ def _head(path: str | os.PathLike[str], file: BufferedReader) -> dict[str, Any]:
     if hashlib.blake2b(data, digest_size=16).digest() != begun[_PREFIX - 16 :]:
         _refuse(path, "is truncated or damaged in its head")
     try:
-        head = json.loads(data)
+        head: dict[str, Any] = json.loads(data)
         types = {"kind": str, "digest": str, "facts": dict, "arrays": list}
         if all(isinstance(head[name], type) for name, type in types.items()):
-            return head  # type: ignore[no-any-return]
+            return head
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     _refuse(path, "is damaged: its head is not what was written")
