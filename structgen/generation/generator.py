@@ -613,14 +613,15 @@ class Generator(PreparedModel):
 
     @overload
     def refine(
-        self, prompt: Prompt, constraint: Any, *, text: str | None = None, how: Refine | None = None, **options: Unpack[GenerationOptions],
+        self, prompt: Prompt, constraint: Any, *, text: str | None = None,
+        how: Refine | None = None, **options: Unpack[GenerationOptions],
     ) -> RefinedResult[Any]: ...  # fmt: skip
 
     def refine(
-        self, prompt: Prompt, constraint: Any, *, text: str | None = None, how: Refine | None = None, **options: Unpack[GenerationOptions],
+        self, prompt: Prompt, constraint: Any, *, text: str | None = None,
+        how: Refine | None = None, **options: Unpack[GenerationOptions],
     ) -> RefinedResult[Any]:  # fmt: skip
-        """Write freely, then under the constraint with the draft in sight, which is also the ``prediction``. See
-        docs/confidence.md: when it helps, and when it does not.
+        """Write freely, then under the constraint with the draft in sight, which is the ``prediction`` too.
 
         Args:
             text: a draft from elsewhere; None: the model writes one.
