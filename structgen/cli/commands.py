@@ -119,7 +119,7 @@ def generate(
     if (prompt is None) == (prompt_file is None):
         raise BadInput("Give either a prompt or --prompt-file.")
     text = read_text(prompt_file) if prompt_file is not None else str(prompt)
-    constraint = source.checked()
+    constraint = source.checked(prompt=text)
     options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None, "fields": fields}
     events = (_refined if refine else Generator.stream)(load(models), text, constraint, **options)
     result = None
@@ -227,8 +227,8 @@ def batch(
         **dataclasses.asdict(models), draft=draft or None, constraint=constraint, described=described,
         options=options, seed=seed, batch_size=batch_size, max_prompt_length=max_prompt_length,
     )  # fmt: skip
-    rows = batches.input_file(file, json_options)
-    raise typer.Exit(batches.run(rows, job, output, batches.writer(json_options, ray, actors), as_json))
+    rows = batches.input_file(file, json_options, source.sources(), batches.schema_of_prompts(source))
+    raise typer.Exit(batches.run(rows, job, output, batches.writer(rows, ray, actors), as_json))
 
 
 @app.command("show-mask")
@@ -321,7 +321,7 @@ def sample(
     from structgen.cli import aligned
     from structgen.generation.target import Budget
 
-    constraint = source.required(checked=True)
+    constraint = source.required(checked=True, prompt=prompt)
     code = aligned.run_sample(
         load(models), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
         as_json,
@@ -358,7 +358,7 @@ def search(
 
     budget = None if model_tokens is None and seconds is None else Budget(model_tokens, seconds)
     code = searching.run_search(
-        load(models), prompt, source.required(checked=True), n, method, option or [], budget, as_json,
+        load(models), prompt, source.required(checked=True, prompt=prompt), n, method, option or [], budget, as_json,
         max_new_tokens=max_new_tokens, seed=seed, schema_in_prompt=schema_in_prompt, schema_form=schema_form,
     )  # fmt: skip
     raise typer.Exit(code)
@@ -409,7 +409,7 @@ def compare_distributions(
     from structgen.cli import aligned
     from structgen.generation.target import Budget
 
-    constraint = source.required(checked=True)
+    constraint = source.required(checked=True, prompt=prompt)
     code = aligned.run_compare(
         load(models), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
         as_json,
@@ -487,6 +487,15 @@ def serve(
         float,
         typer.Option(min=0.001, help="Longest time to find what a constraint allows next."),
     ] = 10.0,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a request's x-structgen may name: name=FILE (a text, names or documents of 'names build', "
+            ".json), or a folder of such files. May be given several times."
+        ),
+    ] = None,
+    max_source_bytes: Annotated[int, typer.Option(min=1, help="What the sources of a request may have.")] = 4 << 20,
+    max_source_names: Annotated[int, typer.Option(min=1, help="Names and texts in them.")] = 100_000,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
     draft: Draft = None,
     backend: Backend = None,
@@ -501,6 +510,7 @@ def serve(
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. Its page, at the address, shows requests as code."""
     from structgen.cli import serve as serving
+    from structgen.core.text_sets.opening import opened_sources
     from structgen.generation.models.built_in import DEFAULT_MODEL
     from structgen.server.settings import ServingSettings
 
@@ -515,7 +525,8 @@ def serve(
         max_rows=max_rows, max_waiting=max_waiting, max_body=max_body, max_connections=max_connections,
         requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
         silence_seconds=silence_seconds, drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
-        max_mask_seconds=max_mask_seconds,
+        max_mask_seconds=max_mask_seconds, sources=opened_sources(source or ()),
+        max_source_bytes=max_source_bytes, max_source_names=max_source_names,
     )  # fmt: skip
     models = ModelOptions(
         model, backend, device, dtype, deterministic, n_ctx, n_gpu_layers, chat_template, lora_path, lora_scale
