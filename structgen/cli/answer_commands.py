@@ -28,7 +28,7 @@ def form_of(as_json: bool, as_sarif: bool) -> Any:
 
 def register(app: Commands) -> None:
     """Add the commands to the program's."""
-    for command in (compare, examples, lint):
+    for command in (compare, examples, lint, lower):
         app.command()(command)
 
 
@@ -118,3 +118,21 @@ def lint(
     options = JsonOptions(assert_formats=formats)
     form = form_of(as_json, as_sarif)
     raise typer.Exit(run(files, fail_on, form, baseline, options, deep=deep, closed=closed, tools=tools))
+
+
+def lower(
+    schema: Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")],
+    target: Annotated[str, typer.Option("--for", help="openai, anthropic, bedrock, gemini, llama.cpp, xgrammar, ...")],
+    formats: Formats = True,
+    closed: Closed = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a schema for a provider. The schema on standard output is within what the provider reads; what that loses,
+    and what answers may then say, is on standard error. Exit code 1 if it is still beyond a limit.
+
+    structgen lower schema.json --for openai > sent.json
+    """
+    from structgen.cli.lower import run
+
+    options = JsonOptions(assert_formats=formats, additional_members="closed" if closed else "schema")
+    raise typer.Exit(run(schema, target, options, as_json))
