@@ -77,6 +77,9 @@ STAGES: list[set[str]] = [
     {
         "generation.options",
         "generation.calibration",
+        "generation.consensus",
+        "generation.voting",
+        "generation.refining",
         "generation.batch",
         "generation.open_objects",
         "generation.prepared_model",
