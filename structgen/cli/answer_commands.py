@@ -97,6 +97,9 @@ def lint(
     tools: Annotated[
         bool, typer.Option("--tools", help="The files are lists of tools (OpenAI, Anthropic, MCP).")
     ] = False,
+    providers: Annotated[
+        str, typer.Option("--for", help="Say what providers make of it: names with commas, or all (see lower).")
+    ] = "",
     fail_on: Annotated[
         str, typer.Option(help="error, warning, info or never: what makes the exit code 1.")
     ] = "warning",
@@ -113,11 +116,12 @@ def lint(
 
     structgen lint schemas/*.json --sarif
     """
-    from structgen.cli.lint import run
+    from structgen.cli.lint import LintRequest, run
 
     options = JsonOptions(assert_formats=formats)
     form = form_of(as_json, as_sarif)
-    raise typer.Exit(run(files, fail_on, form, baseline, options, deep=deep, closed=closed, tools=tools))
+    asked = LintRequest(deep, closed, tools, tuple(name.strip() for name in providers.split(",") if name.strip()))
+    raise typer.Exit(run(files, fail_on, form, baseline, options, asked))
 
 
 def lower(

@@ -24,25 +24,32 @@ def fits(schema: Any, target: str | SchemaTarget) -> list[str]:
     return list(dict.fromkeys(_Fitting(schema, target_of(target)).complaints()))
 
 
+def counts_of(schema: Any, target: SchemaTarget) -> dict[str, int]:
+    """What a schema has of all that is limited, by the names of `SchemaTarget.limits`."""
+    fitting = _Fitting(schema, target)
+    list(fitting.complaints())
+    return fitting.counts
+
+
 class _Fitting:
     """One look at one schema."""
 
     def __init__(self, schema: Any, target: SchemaTarget) -> None:
         self._schema, self._target = schema, target
         self._definitions: Mapping[str, Any] = schema.get("$defs", {}) if isinstance(schema, dict) else {}
-        self._counts = dict.fromkeys(("properties", "enum_values", "characters", "optional", "unions"), 0)
+        self.counts = dict.fromkeys(("properties", "enum_values", "characters", "optional", "unions"), 0)
 
     def complaints(self) -> Iterator[str]:
         schema, target = self._schema, self._target
         if target.object_root and (not isinstance(schema, dict) or schema.get("type") != "object" or "anyOf" in schema):
             yield "the root must be an object"
-        self._counts["characters"] += sum(map(len, self._definitions))
+        self.counts["characters"] += sum(map(len, self._definitions))
         yield from self._part(schema, "")
         for name, definition in self._definitions.items():
             yield from self._part(definition, f"/$defs/{name}")
         for name, limit in target.limits.items():
-            if self._counts.get(name, 0) > limit:
-                yield f"{self._counts[name]} {name}, where {limit} are taken"
+            if self.counts.get(name, 0) > limit:
+                yield f"{self.counts[name]} {name}, where {limit} are taken"
         if "depth" in target.limits and self._depth(schema, ()) > target.limits["depth"]:
             yield f"more than {target.limits['depth']} levels"
         if target.recursion != "yes":
@@ -61,7 +68,7 @@ class _Fitting:
         if not part and self._target.anything != "empty":
             yield f"{pointer}: no type"
         if "anyOf" in part or isinstance(part.get("type"), list):
-            self._counts["unions"] += 1
+            self.counts["unions"] += 1
         yield from self._scalars(part, pointer)
         if part.get("type") == "object":
             yield from self._object(part, pointer)
@@ -92,9 +99,9 @@ class _Fitting:
         if target.min_items is not None and part.get("minItems", 0) > target.min_items:
             yield f"{pointer}/minItems: more than {target.min_items}"
         values = part.get("enum", [])
-        self._counts["enum_values"] += len(values)
+        self.counts["enum_values"] += len(values)
         lengths = [len(value) for value in values if isinstance(value, str)]
-        self._counts["characters"] += sum(lengths)
+        self.counts["characters"] += sum(lengths)
         if len(values) > 250 and sum(lengths) > target.limits.get("long_enum", sum(lengths)):
             yield f"{pointer}/enum: too many characters"
         for value in values:
@@ -105,9 +112,9 @@ class _Fitting:
     def _object(self, part: dict[str, Any], pointer: str) -> Iterator[str]:
         target = self._target
         members, required = part.get("properties", {}), part.get("required", [])
-        self._counts["properties"] += len(members)
-        self._counts["characters"] += sum(map(len, members))
-        self._counts["optional"] += len(set(members) - set(required))
+        self.counts["properties"] += len(members)
+        self.counts["characters"] += sum(map(len, members))
+        self.counts["optional"] += len(set(members) - set(required))
         if not target.is_open and part.get("additionalProperties") is not False:
             yield f"{pointer}: additionalProperties is not false"
         if not target.has_optional and set(members) - set(required):
@@ -128,9 +135,9 @@ class _Fitting:
             return 0 if name in above else self._depth(self._definitions.get(name), (*above, name))
         inner = [*part.get("properties", {}).values(), *part.get("prefixItems", ()), part.get("items")]
         inner.append(part.get("additionalProperties"))
-        own = part.get("type") in ("object", "array")
+        level = part.get("type") in ("object", "array")
         below = max((self._depth(one, above) for one in inner), default=0)
-        return max([own + below, *[self._depth(one, above) for one in part.get("anyOf", ())]])
+        return max([level + below, *[self._depth(one, above) for one in part.get("anyOf", ())]])
 
     # --- definitions that lead to themselves ---
     def _cycles(self) -> Iterator[str]:

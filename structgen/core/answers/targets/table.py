@@ -45,7 +45,8 @@ class SchemaTarget:
         tuples: items by position: "no", "closed" (only those), "yes".
         folds_enums: whether answers may have the strings of an enumeration in other capitals.
         limits: "properties", "depth", "enum_values", "characters" (of names and enumerated strings), "optional",
-            "unions", "long_enum" (characters of an enumeration of more than 250 values).
+            "unions", "long_enum" (characters of an enumeration of more than 250 values), "tools".
+        counted_together: the limits that hold for all tools of a request together.
     """
 
     name: str
@@ -70,6 +71,7 @@ class SchemaTarget:
     tuples: Literal["no", "closed", "yes"] = "no"
     folds_enums: bool = False
     limits: Mapping[str, int] = field(default_factory=dict)
+    counted_together: tuple[str, ...] = ()
 
 
 _OPENAI = SchemaTarget(
@@ -107,7 +109,8 @@ _ANTHROPIC = SchemaTarget(
     recursion="no",
     anything="text",
     folds_enums=True,
-    limits={"optional": 24, "unions": 16},
+    limits={"optional": 24, "unions": 16, "tools": 20},
+    counted_together=("tools", "optional", "unions"),
 )
 _GEMINI = SchemaTarget(
     "gemini",
