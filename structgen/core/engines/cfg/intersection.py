@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 from structgen.core.engines.captures.capturing import with_captures
 from structgen.core.engines.cfg.compiled import compile_grammar
+from structgen.core.engines.cfg.paired import PairedGrammar
+from structgen.core.engines.cfg.relations import MAX_STATES
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.inlining import without_ignored
 from structgen.core.grammars.limits import limited
@@ -40,6 +42,9 @@ def compile_intersection(parts: Sequence[Grammar], vocabulary: Vocabulary, names
             if dfa.is_empty:
                 _nothing()
             return compile_grammar(regular_grammar(dfa, "intersection", f"{len(parts)} constraints"), vocabulary)
+        compiled = compile_grammar(grammar, vocabulary)
+        if compiled.mark < 0 and len(dfa) <= MAX_STATES:
+            return with_captures(PairedGrammar(compiled, dfa))
         try:
             product = product_grammar(grammar, ByteAutomaton(dfa.transitions, dfa.accepting), BOUNDS)
         except ProductTooLarge as error:
@@ -50,7 +55,7 @@ def compile_intersection(parts: Sequence[Grammar], vocabulary: Vocabulary, names
 
 
 def _flat(part: Grammar, name: str) -> ContextFreeGrammar:
-    form = part.normal_form()
+    form = getattr(part, "grammar", part).normal_form()  # with captures, and what is ignored around them
     if form is None or form[1]:  # something in it is read by an engine without rules
         raise ConstraintError(
             f"{name} cannot be intersected: only expressions, choices, phrases and context-free grammars can "
@@ -58,12 +63,12 @@ def _flat(part: Grammar, name: str) -> ContextFreeGrammar:
         )
     if part.vocabulary.named:
         raise ConstraintError(f"{name} names special tokens, and cannot be intersected")
-    return without_ignored(form[0])
+    return form[0]
 
 
 def _divided(grammars: Sequence[ContextFreeGrammar]) -> tuple[Dfa, ContextFreeGrammar | None]:
     """The intersection of what is regular, and the one grammar that is not."""
-    automata = [None if grammar.captures else automaton_of(grammar) for grammar in grammars]
+    automata = [None if grammar.captures else automaton_of(without_ignored(grammar)) for grammar in grammars]
     others = [grammar for grammar, dfa in zip(grammars, automata, strict=True) if dfa is None]
     regular = [dfa for dfa in automata if dfa is not None]
     if len(others) > 1:
