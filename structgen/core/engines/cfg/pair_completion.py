@@ -77,5 +77,5 @@ def _distances(dfa: Dfa) -> list[int]:
     while True:
         shorter = np.minimum(lengths[:-1], lengths[dfa.transitions].min(axis=1) + 1)
         if np.array_equal(shorter, lengths[:-1]):
-            return shorter.tolist()  # type: ignore[no-any-return]
+            return shorter.tolist()
         lengths[:-1] = shorter

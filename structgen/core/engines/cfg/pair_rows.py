@@ -72,12 +72,12 @@ class RowMachine(CfgMachine):
     def bound(self, configs: int, grammar: CfgGrammar) -> int:
         """Bytes of a shortest text that completes configurations of the grammar, whatever the automaton says."""
         with self.lock:
-            while (found := self._run(self.root, k.BOUND, configs, 0, 0)) < 0:
-                if found == k.UNMEASURED:
+            while (needed := self._run(self.root, k.BOUND, configs, 0, 0)) < 0:
+                if needed == k.UNMEASURED:
                     self.measure(grammar.completions.position_lengths, grammar.completions.suffix_lengths)
                 else:
-                    self.provide(found)
-        return found
+                    self.provide(needed)
+        return needed
 
     def _set_rows(self, count: int) -> None:
         """Room for so many rows; those that are there stay."""

@@ -137,66 +137,66 @@ class PairMachine:
     # --- what is live ---
     def _live(self, configs: int) -> int:
         """The states of the automaton that are live with a set of configurations."""
-        found = self._of_configs.get(configs)
-        if found is None:
+        live = self._of_configs.get(configs)
+        if live is None:
             if len(self._of_configs) > MOST_SETS or len(self._of_items) > MOST_SETS:
                 self._forget()
-            found = 0
+            live = 0
             for items, d in self.configurations.configurations(configs):
-                found |= self._of_configuration(items, d)
-                if found == self._relations.all:
+                live |= self._of_configuration(items, d)
+                if live == self._relations.all:
                     break
-            self._of_configs[configs] = found
-        return found
+            self._of_configs[configs] = live
+        return live
 
     def _of_configuration(self, items: int, d: int) -> int:
         """Those live with an item set and a lexer state: a terminal can end so that its item set goes on."""
-        relations, found = self._relations, 0
+        relations, live = self._relations, 0
         for position, kind in self._positions.get(d) or self._new_positions(d):
             if kind == AT_END:
-                found |= self._accepting_states
+                live |= self._accepting_states
             else:
-                found |= relations.before_position(position, self._after_class(items, kind))
-            if found == relations.all:
+                live |= relations.before_position(position, self._after_class(items, kind))
+            if live == relations.all:
                 break
-        return found
+        return live
 
     def _new_positions(self, d: int) -> list[tuple[int, int]]:
         """The positions of a lexer state with their classes, those first that leave most states."""
         inside, most = self.configurations.automata.positions, self._relations.most_before
         positions = sorted(self.configurations.lexer(d)[1], key=lambda p: -most[p] if p < inside else 0)
-        found = self._positions[d] = [(p, self._classes[p] if p < inside else AT_END) for p in positions]
-        return found
+        ordered = self._positions[d] = [(p, self._classes[p] if p < inside else AT_END) for p in positions]
+        return ordered
 
     def _after_class(self, items: int, kind: int) -> int:
         """The states live after a terminal of a class, or after ignored text (-1)."""
-        found = self._of_classes.get((items, kind))
-        if found is None:
+        live = self._of_classes.get((items, kind))
+        if live is None:
             after = items if kind < 0 else self.configurations.call(k.GOTO_ITEMS, items, kind, 0)
-            found = self._of_classes[items, kind] = self._live_at(after)
-        return found
+            live = self._of_classes[items, kind] = self._live_at(after)
+        return live
 
     def _live_at(self, items: int) -> int:
         """The states live between terminals, at an item set."""
-        found = self._of_items.get(items)
-        if found is None:
+        live = self._of_items.get(items)
+        if live is None:
             keys = self.configurations.key(items, k.ITEMS_KEY)
             for after in {item & k.K_MASK for item in keys if item != k.END_ITEM}:
                 self._settle(after)
-            found = self._of_items[items] = self._union(keys)
-        return found
+            live = self._of_items[items] = self._union(keys)
+        return live
 
     def _union(self, items: Iterable[int]) -> int:
         """The states live with any of some items, as far as their continuations are known."""
-        found, relations = 0, self._relations
+        live, relations = 0, self._relations
         for item in items:
             if item == k.END_ITEM:
-                found |= relations.end
+                live |= relations.end
             else:
-                found |= relations.before_suffix(item >> k.K_BITS, self._of_continuations.get(item & k.K_MASK, 0))
-            if found == relations.all:
+                live |= relations.before_suffix(item >> k.K_BITS, self._of_continuations.get(item & k.K_MASK, 0))
+            if live == relations.all:
                 break
-        return found
+        return live
 
     def _settle(self, continuation: int) -> None:
         """Find the states live at a continuation and at all that it leads to: a least fixpoint over these."""
@@ -218,9 +218,9 @@ class PairMachine:
         changed = list(items)  # those further in come last, and are taken first
         while changed:
             each = changed.pop()
-            found = self._union(items[each])
-            if found | self._of_continuations[each] != self._of_continuations[each]:
-                self._of_continuations[each] |= found
+            live = self._union(items[each])
+            if live | self._of_continuations[each] != self._of_continuations[each]:
+                self._of_continuations[each] |= live
                 changed += users.get(each, ())
 
     def _forget(self) -> None:

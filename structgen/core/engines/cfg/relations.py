@@ -80,20 +80,21 @@ class Relations:
         """The states that a relation leads to one of ``targets`` from."""
         if relation == self.same or not targets:
             return targets
-        found = self._before.get((relation, targets))
-        if found is None:
-            found = self._before[relation, targets] = _number(self._matrices[relation] @ self._flags(targets) > 0)
-        return found
+        states = self._before.get((relation, targets))
+        if states is None:
+            leads: Matrix = np.asarray(self._matrices[relation] @ self._flags(targets))
+            states = self._before[relation, targets] = _number(leads.astype(np.bool_))
+        return states
 
     def before_position(self, position: int, targets: int) -> int:
         """The states from which a text that ends a terminal, from a position of it on, leads to one of ``targets``."""
         if targets == self.all:
             return self._exits[position]
-        found = self._before_position.get((position, targets))
-        if found is None:
-            hits = (self._reach[position, :-1] & self._packed(targets)).any(axis=-1)
-            found = self._before_position[position, targets] = _number(hits)
-        return found
+        states = self._before_position.get((position, targets))
+        if states is None:
+            hits = np.asarray((self._reach[position, :-1] & self._packed(targets)).any(axis=-1))
+            states = self._before_position[position, targets] = _number(hits)
+        return states
 
     def forget(self) -> None:
         """Forget what can be found again."""
@@ -125,8 +126,8 @@ class Relations:
         automata = self._automata
         reach = np.zeros((automata.positions, self.count + 1, self._words), np.uint64)
         states = np.arange(self.count)
-        for position in np.flatnonzero(automata.accepts[: automata.positions]):
-            reach[position, states, states >> 6] = np.uint64(1) << (states & 63).astype(np.uint64)
+        for ending in np.flatnonzero(automata.accepts[: automata.positions]):
+            reach[ending, states, states >> 6] = np.uint64(1) << (states & 63).astype(np.uint64)
         bases = [first for first, _ in automata.first] + [automata.positions]
         for first, end in pairwise(bases):
             edges = [self._edges_of(position, classes) for position in range(first, end)]
@@ -140,10 +141,10 @@ class Relations:
 
     def _edges_of(self, position: int, classes: npt.NDArray[np.int32]) -> list[tuple[int, list[int]]]:
         """The positions after a position, and the classes of bytes that lead to each."""
-        automata, found = self._automata, dict[int, set[int]]()
+        automata, targets = self._automata, dict[int, set[int]]()
         for lo, hi, target in automata.edge.reshape(-1, 3)[automata.edges[position] : automata.edges[position + 1]]:
-            found.setdefault(int(target), set()).update(classes[lo : hi + 1].tolist())
-        return [(target, sorted(each)) for target, each in found.items()]
+            targets.setdefault(int(target), set()).update(classes[lo : hi + 1].tolist())
+        return [(target, sorted(each)) for target, each in targets.items()]
 
     def _widen(
         self, reach: Bits, position: int, edges: list[tuple[int, list[int]]], after: npt.NDArray[np.intp], first: int
@@ -157,10 +158,10 @@ class Relations:
 
     def _union_of(self, positions: list[int]) -> int:
         """The relation of texts from some positions."""
-        found = np.zeros((self.count, self._words), np.uint64)
+        bits = np.zeros((self.count, self._words), np.uint64)
         for position in positions:
-            found |= self._reach[position, :-1]
-        flags = np.unpackbits(found.view(np.uint8), axis=-1, bitorder="little", count=self.count)
+            bits |= self._reach[position, :-1]
+        flags = np.unpackbits(bits.view(np.uint8), axis=-1, bitorder="little", count=self.count)
         return self._intern(flags.astype(np.float32))
 
     # --- rules ---
@@ -168,45 +169,45 @@ class Relations:
         """The relation of each suffix: the least that agree with all rules."""
         tables = self._tables
         size, starts = len(tables.first), self._automata.starts[: len(tables.classes)]
-        symbols = {~c: self._times(self._gap, self._union_of(own)) for c, own in enumerate(starts)}
+        symbols = {~c: self._times(self._gap, self._union_of(first)) for c, first in enumerate(starts)}
         owners: dict[int, list[int]] = {}
-        for y, suffixes in enumerate(tables.rules):
-            for suffix in suffixes:
+        for y, own in enumerate(tables.rules):
+            for suffix in own:
                 owners.setdefault(suffix, []).append(y)
         users: dict[int, list[int]] = {}  # suffixes that begin with a nonterminal
         longer: dict[int, list[int]] = {}  # suffixes with one symbol more
         for suffix in range(1, size):
             users.setdefault(tables.first[suffix], []).append(suffix)
             longer.setdefault(tables.next[suffix], []).append(suffix)
-        found = [self.same, *([self.none] * (size - 1))]
+        suffixes = [self.same, *([self.none] * (size - 1))]
         todo, waiting = deque(range(size)), [True] * size
         while todo:
             check_time()
             suffix = todo.popleft()
             waiting[suffix] = False
             if suffix:
-                following = self._times(symbols.get(tables.first[suffix], self.none), found[tables.next[suffix]])
-                if following == found[suffix]:
+                following = self._times(symbols.get(tables.first[suffix], self.none), suffixes[tables.next[suffix]])
+                if following == suffixes[suffix]:
                     continue
-                found[suffix] = following
+                suffixes[suffix] = following
             changed = list(longer.get(suffix, ()))
             for y in owners.get(suffix, ()):
                 known = symbols.get(y, self.none)
-                symbols[y] = self._plus(known, found[suffix])
+                symbols[y] = self._plus(known, suffixes[suffix])
                 if symbols[y] != known:
                     changed += users.get(y, ())
             for each in changed:
                 if not waiting[each]:
                     waiting[each] = True
                     todo.append(each)
-        return found
+        return suffixes
 
     def _closure(self, relation: int) -> int:
         """The relation any number of times, also none."""
-        found = self._plus(self.same, relation)
-        while (twice := self._times(found, found)) != found:
-            found = twice
-        return found
+        closure = self._plus(self.same, relation)
+        while (twice := self._times(closure, closure)) != closure:
+            closure = twice
+        return closure
 
     def _times(self, one: int, two: int) -> int:
         """One relation after the other."""
