@@ -79,7 +79,7 @@ class ApiServer:
         self.settings = with_prompt_length(own, model)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
-        self._service = CompileService(model.vocabulary, limits, workers) if workers else None
+        self._service = CompileService(model.vocabulary, limits, workers, self.settings.sources) if workers else None
         self.engine = AsyncEngine(model, self.settings, compiling=self._service, observe=self.metrics.step)
         self.admission = Admission(self.settings)
         self.created = int(time.time())
@@ -188,7 +188,8 @@ class ApiServer:
         if not asked.stream:
             work, writer, stream = await _while_there(self._begun(answering), request.receive)
             try:
-                return self._whole(await _while_there(stream.last(), request.receive), work, writer, record)
+                events = work.chosen(await _while_there(stream.last(), request.receive))
+                return self._whole(events, work, writer, record)
             except BaseException:
                 self.engine.cancel(stream)
                 raise
@@ -268,7 +269,7 @@ class ApiServer:
         surface, record = answering.surface, answering.record
         work, writer, stream = await self._begun(answering)
         try:
-            events = stream.events()
+            events = _chosen(stream, work) if work.is_chosen else stream.events()
             index, event = await anext(events)
             for chunk in writer.opening():
                 yield answering.encoded(chunk)
@@ -411,6 +412,12 @@ def _entries(grammar: Any) -> Sequence[Any]:
     """What of each keyword is enforced, which takes a while to find for a large schema."""
     report = getattr(grammar, "report", None)
     return report.entries if report else ()
+
+
+async def _chosen(stream: RequestStream, work: InferenceRequest) -> AsyncGenerator[tuple[int, SequenceEvent], None]:
+    """As ``RequestStream.events``, of what is chosen when all are written."""
+    for index, event in enumerate(work.chosen(await stream.last())):
+        yield index, event
 
 
 async def _while_there(work: Any, receive: Receive) -> Any:

@@ -17,6 +17,7 @@ from structgen.core.tool_calls.templates import template_of, tool_format
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import Place, StructgenError
 from structgen.generation.decoding.prompts import Place as PromptPlace
+from structgen.server.best_of import with_choice
 from structgen.server.custom_tools import as_functions, choice_as_function
 from structgen.server.errors import RequestError, as_request_error
 from structgen.server.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
@@ -158,7 +159,7 @@ def reply_work(
         form=form,
     )
     check_fields(work, calls=calls is not None)
-    return work
+    return with_choice(work, settings)
 
 
 def _instruction(constraint: Constraint, form: FormOption, settings: ServingSettings) -> str | None:

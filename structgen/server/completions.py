@@ -7,6 +7,7 @@ from typing import Any
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import Place
+from structgen.server.best_of import with_choice
 from structgen.server.chat import one_constraint
 from structgen.server.errors import RequestError
 from structgen.server.formats import grammar_constraint, structured_constraint
@@ -73,7 +74,7 @@ def completion_work(
         logprobs=request.logprobs,
     )
     check_fields(work)
-    return work
+    return with_choice(work, settings)
 
 
 def _prompts(prompt: Any) -> list[tuple[Place, str | list[int]]]:

@@ -29,7 +29,8 @@ from structgen.server.async_compiler import AsyncCompiler, Compiling, PlainCompi
 from structgen.server.coroutine_outputs import AsyncWriting
 from structgen.server.errors import RequestError, overloaded
 from structgen.server.fair_pool import FairPool, PooledWork, result_of
-from structgen.server.sequences import LocalModel, SequenceEvent, SequenceRequest, ServedModel
+from structgen.server.sequence_writer import LocalModel
+from structgen.server.sequences import SequenceEvent, SequenceRequest, ServedModel
 from structgen.server.settings import ServingSettings
 from structgen.server.tokenizing import InTurn
 from structgen.server.waiting_slots import Holdings

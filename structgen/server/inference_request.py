@@ -38,7 +38,7 @@ class InferenceRequest:
         asked: its fields, for what its answer says besides.
         sequence: what each output is; see ``sequences`` for what it lacks.
         prompts: token ids of each prompt.
-        choices: outputs for each prompt.
+        choices: outputs for each prompt. written: so many are written, of which the best are answered with; 0: these.
         constraint: what each must be; None: free text.
         logprobs: how many of the likeliest tokens to report with each; None: no log-probabilities at all.
         form: how the outputs are read.
@@ -48,6 +48,7 @@ class InferenceRequest:
     sequence: SequenceRequest
     prompts: Sequence[Sequence[int]]
     choices: int = 1
+    written: int = 0
     constraint: PlacedConstraint | None = None
     logprobs: int | None = None
     form: OutputForm = field(default_factory=OutputForm)
@@ -74,7 +75,8 @@ class InferenceRequest:
         one = replace(one, grammar=grammar, key=key, salt=f"{key} {one.salt}", section=section)
         if one.fields is not None and self.constraint is not None:
             one = replace(one, layout=layout_of(self.constraint.constraint, one.fields))
-        seeds = [None if params.seed is None else (params.seed + number) % SEEDS for number in range(self.choices)]
+        count = 1 if one.beams is not None else self.written or self.choices
+        seeds = [None if params.seed is None else (params.seed + number) % SEEDS for number in range(count)]
         return [
             replace(
                 one,
@@ -85,6 +87,21 @@ class InferenceRequest:
             for ids in self.prompts
             for seed in seeds
         ]
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether nothing can be said of any output before all are written."""
+        return self.sequence.beams is not None or self.written > self.choices
+
+    def chosen(self, events: Sequence[SequenceEvent]) -> list[SequenceEvent]:
+        """What is answered with, of the last events of all that was written: the best of each prompt first."""
+        if self.sequence.beams is not None:
+            return [one for event in events for one in (event, *event.others)]
+        if not self.is_chosen:
+            return list(events)
+        prompts = (events[start : start + self.written] for start in range(0, len(events), self.written))
+        ranked = (sorted(prompt, key=lambda event: -end_of(event).logprob) for prompt in prompts)
+        return [event for prompt in ranked for event in prompt[: self.choices]]
 
     def finish_reason(self, reason: FinishReason, has_calls: bool = False) -> str:
         """How an output ended, as an answer says it."""

@@ -148,11 +148,16 @@ class CommonFields(_Filters):
 
 
 class SamplingFields(CommonFields):
-    """What chat and completions have in common. ``grammar`` is llama.cpp's name for ``structured_outputs.grammar``."""
+    """What chat and completions have in common. ``grammar`` is llama.cpp's name for ``structured_outputs.grammar``;
+    ``best_of`` and ``use_beam_search``, with what belongs to it, are vLLM's: see ``best_of``."""
 
     grammar: str | None = None
     stop: str | Annotated[Items[str], Field(max_length=4)] | None = None
     n: Annotated[int, Field(ge=1)] | None = None
+    best_of: Annotated[int, Field(ge=1)] | None = None
+    use_beam_search: bool | None = None
+    length_penalty: Annotated[float, Field(ge=-100, le=100)] | None = None
+    early_stopping: bool | Literal["never"] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -419,7 +424,6 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "verbosity": (None, "medium"),
     "echo": (None, False),
     "suffix": (None, ""),
-    "best_of": (None, 1),
     "background": (None, False),
     "conversation": (None,),
     "previous_response_id": (None,),

@@ -71,7 +71,11 @@ SAMPLING = [
 ]  # fmt: skip
 """What all endpoints have in common."""
 COUNTED = [
-    alone(n=2), alone(seed=5), alone(stop=["x"]), alone(stop="x"), alone(max_tokens=7),
+    alone(n=2), beside({"temperature": 1}, best_of=2), alone(use_beam_search=True),
+    *(beside({"use_beam_search": True}, **fields) for fields in (
+        {"n": 2}, {"best_of": 2}, {"length_penalty": 2}, {"early_stopping": "never"},
+    )),
+    alone(seed=5), alone(stop=["x"]), alone(stop="x"), alone(max_tokens=7),
     alone(grammar='root ::= "a"'),
 ]  # fmt: skip
 TAKEN: list[dict[str, Any]] = [
@@ -129,7 +133,7 @@ COMPLETIONS = Endpoint(
     CompletionRequest, completion_work, completion_create_params.CompletionCreateParamsBase, {"prompt": "x"},
     [*SAMPLING, *COUNTED, alone(prompt="y"), alone(prompt=[65, 66]), alone(prompt=["x", "y"]), alone(logprobs=2)],
     TAKEN,
-    [{"echo": True}, {"suffix": "y"}, {"best_of": 2}, {"tools": [TOOL]}, {"guided_regex": "a"}, {"unknown": 1}],
+    [{"echo": True}, {"suffix": "y"}, {"tools": [TOOL]}, {"guided_regex": "a"}, {"unknown": 1}],
 )  # fmt: skip
 RESPONSES = Endpoint(
     ResponseRequest, response_work, response_create_params.ResponseCreateParamsBase, {"input": "x"},

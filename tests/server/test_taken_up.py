@@ -14,7 +14,8 @@ from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
-from structgen.server.sequences import SequenceEvent, SequenceRequest, SequenceWriter, WrittenSoFar
+from structgen.server.sequence_writer import SequenceWriter
+from structgen.server.sequences import SequenceEvent, SequenceRequest, WrittenSoFar
 from tests.fakes import CharTokenizer, vocabulary
 
 VOCABULARY = vocabulary(b'{"', b'":', b"ab", b"12", eos=1)

@@ -60,12 +60,14 @@ class Hypothesis:
         data: the bytes of the text; what a stop string cut off is not in them.
         remaining: tokens that are left of the budget; the end costs none.
         is_finished: whether it has ended.
+        is_cut_off: whether more could follow and the budget is used up; known once ``allowed`` was asked for.
         closes: whether a completion is known that fits in what remains. Those that follow only such hypotheses never
             lead nowhere; those that follow all leave nothing out.
     """
 
     __slots__ = (
-        "_allowed", "_follower", "_matcher", "_plan", "_rules", "closes", "data", "is_finished", "remaining", "tokens",
+        "_allowed", "_follower", "_matcher", "_plan", "_rules", "closes", "data", "is_cut_off", "is_finished",
+        "remaining", "tokens",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +76,7 @@ class Hypothesis:
         self._rules, self._matcher, self._plan = rules, matcher, plan
         self.tokens, self.data, self.remaining = tokens, data, remaining
         self.is_finished, self.closes = False, True
+        self.is_cut_off = False
         self._allowed: tuple[Ids, bool] | None = None
         self._follower: Hypothesis | None = None
 
@@ -128,7 +131,9 @@ class Hypothesis:
             ids = allowed_token_ids(rules.bitmask[0], rules.vocabulary.size)
             is_end = np.isin(ids, rules.ends)
             may_end = bool(is_end.any())
-            ids = ids[~is_end] if self.remaining > 0 else ids[:0]
+            ids = ids[~is_end]
+            self.is_cut_off = self.remaining <= 0 < len(ids)
+            ids = ids[:0] if self.is_cut_off else ids
             if not len(ids) and not may_end and self.remaining > 0:
                 raise GenerationError(f"The constraint allows no token after {self.text[-80:]!r}.", text=self.text)
             self._allowed = ids, may_end

@@ -53,8 +53,8 @@ class PromptReader(Protocol):
         ...
 
 
-def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int) -> PromptReader:
-    """The best reader for the model.
+def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int, salt: str = "") -> PromptReader:
+    """The best reader for the model; ``salt``: whom prefixes are shared with.
 
     Raises:
         GenerationError: the prompt and ``max_tokens`` do not fit in the model's context.
@@ -70,7 +70,7 @@ def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int) -> Promp
         return TreeReader(model, prompt_ids)
     own = None if can.ragged_reader is None else can.ragged_reader()
     if own is not None and own.reads_apart and own.shares_prefixes:
-        return BranchReader(own, prompt_ids)
+        return BranchReader(own, prompt_ids, salt)
     return BatchReader(model, prompt_ids)
 
 
@@ -131,8 +131,8 @@ class BranchReader:
 
     reads_chains = True
 
-    def __init__(self, reader: RaggedReader, prompt_ids: Sequence[int]) -> None:
-        self._reader, self._prompt = reader, list(prompt_ids)
+    def __init__(self, reader: RaggedReader, prompt_ids: Sequence[int], salt: str = "") -> None:
+        self._reader, self._prompt, self._salt = reader, list(prompt_ids), salt
         self._batch = MAX_BATCH if reader.max_rows is None else max(1, min(MAX_BATCH, reader.max_rows // 2))
         self.tokens = self.calls = 0
 
@@ -158,7 +158,7 @@ class BranchReader:
             while left and len(parts) < self._batch:
                 prefix = left.pop(0)
                 text = [*self._prompt, *prefix]
-                number, held = self._reader.open(text)
+                number, held = self._reader.open(text, self._salt)
                 first = max(0, held + 1 - len(self._prompt))  # prefixes from this length on are read with it
                 within = [other for other in left if len(other) >= first and prefix[: len(other)] == other]
                 left = [other for other in left if other not in within]
@@ -167,7 +167,7 @@ class BranchReader:
             reading = self._reader.read(parts)
             logits = to_numpy(reading.logits)
             for part in parts:
-                self._reader.remember(part.row)
+                self._reader.remember(part.row, self._salt)
         finally:
             for part in parts:
                 self._reader.drop(part.row)

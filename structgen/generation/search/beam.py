@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -88,10 +88,8 @@ class Beam(Scored):
     def searched(self, space: Space, size: int) -> Group:
         """The beam, when it is over."""
         group = Group(space, self, size)
-        while group.run:
-            space.expand([entry.node for entry in group.run])
-            group.step()
-            space.retain([entry.node for entry in group.run])
+        for _ in group.steps():
+            pass
         return group
 
 
@@ -114,6 +112,14 @@ class Group:
         self.run = [BeamEntry(self.space.root)]
         self.space.most_kept = max(self.space.most_kept, 2 * self.size)
         self._most_done = math.ceil(self.options.patience * self.size)
+
+    def steps(self) -> Iterator[None]:
+        """A token more, one call of the model, at a time, until it is over."""
+        while self.run:
+            self.space.expand([entry.node for entry in self.run])
+            self.step()
+            self.space.retain([entry.node for entry in self.run])
+            yield
 
     def step(self, penalties: Counter[int] | None = None, weight: float = 0.0) -> list[int]:
         """A token more for all that run, which are expanded; ends where nothing better can come.

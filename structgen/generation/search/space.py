@@ -211,7 +211,7 @@ class Space:
         if child is None or not child.hypothesis.closes:
             node.refused = True
             return None
-        child.is_shaped |= node.is_shaped or node.refused
+        child.is_shaped |= node.is_shaped or node.refused or node.hypothesis.is_cut_off
         return child
 
     def any_child(self, node: SearchNode, token: int) -> SearchNode | None:

@@ -1,0 +1,273 @@
+"""Writes the outputs of a server in its model's thread, a step of all at a time: what is drawn, and beams."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from structgen.core.constraints.base import Constraint
+from structgen.core.engines.capture import LazyCaptures
+from structgen.core.engines.captures.capturing import captures_of
+from structgen.core.engines.protocols import Grammar
+from structgen.errors import IncompleteOutputError, StructgenError
+from structgen.generation.decoding.hypothesis import Hypothesis
+from structgen.generation.decoding.output import Output
+from structgen.generation.decoding.recorded import RecordedOutput
+from structgen.generation.fields.asking import Fields
+from structgen.generation.fields.layout import Layout
+from structgen.generation.fields.results import FieldResults
+from structgen.generation.generator import Generator
+from structgen.generation.scheduler.budget import SchedulerLimits
+from structgen.generation.scheduler.request import Event, Handle, Request
+from structgen.server.beam_search import BeamQueue, BeamTask, root_of
+from structgen.server.sequences import (
+    OutputWriter,
+    SequenceEnd,
+    SequenceEvent,
+    SequenceRequest,
+    SequenceTimes,
+    TokenChoice,
+)
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class LocalModel:
+    """The model of a generator, which is not to be used along with it. See ``ServedModel``."""
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+        self.tokenizer, self.vocabulary = generator.tokenizer, generator.vocabulary
+        self.context_length, self.drafts = generator.model.context_length, generator.drafts
+        self.defaults = generator.defaults
+
+    def writer(self, limits: SchedulerLimits) -> OutputWriter:
+        """See ``ServedModel``."""
+        return SequenceWriter(self._generator, limits)
+
+    def placed(self, _: Constraint, grammar: Grammar) -> Grammar:
+        """See ``ServedModel``."""
+        return grammar
+
+    def close(self) -> None:
+        """See ``ServedModel``; the generator is its owner's."""
+
+
+class _TooLong:
+    """Grammars whose shortest output did not fit in a budget: that takes a while to find. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: WeakKeyDictionary[Any, tuple[int, str]] = WeakKeyDictionary()
+
+    def check(self, grammar: Grammar, budget: int) -> None:
+        """Raise IncompleteOutputError where it did not fit in as many tokens, or more."""
+        with self._lock:
+            known, message = self._found.get(grammar, (0, ""))
+        if budget <= known:
+            text = message.replace(f"{known} of {known} tokens", f"{budget} of {budget} tokens")
+            raise IncompleteOutputError(text, partial="")
+
+    def note(self, grammar: Grammar | None, budget: int, error: IncompleteOutputError) -> None:
+        """It did not fit."""
+        with self._lock:
+            if grammar is not None and budget > self._found.get(grammar, (0, ""))[0]:
+                self._found[grammar] = budget, str(error)
+
+
+class SequenceWriter:
+    """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``.
+
+    Args:
+        generator: model, vocabulary and drafts; not to be used along with it.
+        limits: what the scheduler is held to.
+    """
+
+    def __init__(self, generator: Generator, limits: SchedulerLimits) -> None:
+        self._vocabulary = generator.vocabulary
+        self._generator = generator
+        self._scheduler = generator.scheduler(limits)
+        self._beams = BeamQueue(generator.model)
+        self._too_long = _TooLong()
+        self._fields: dict[Handle, tuple[Fields, Layout]] = {}
+        self._handles: dict[Handle, float] = {}  # and when they had their first token; 0: they had none
+
+    def prepare(self) -> None:
+        """Make ready what drafts, before the first step: a draft model is loaded, weights may be copied.
+
+        Raises:
+            StructgenError: the drafts cannot be used.
+        """
+        self._generator.speculator()
+
+    @property
+    def waiting(self) -> int:
+        """Outputs that were not begun."""
+        return self._scheduler.waiting + self._beams.waiting
+
+    @property
+    def running(self) -> int:
+        """Outputs that were begun and are not finished."""
+        return self._scheduler.running + self._beams.running
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return self._scheduler.is_idle and not (self._beams.waiting or self._beams.running)
+
+    @property
+    def cache_bytes(self) -> int:
+        """What keys and values take."""
+        return self._scheduler.reader.bytes
+
+    def output(self, request: SequenceRequest) -> Output | Hypothesis:
+        """The output of a request, or what its beams begin with. In any thread: whether the shortest one fits its
+        budget may take a while to find.
+
+        Raises:
+            IncompleteOutputError: not even the shortest output fits in the budget.
+            GenerationError: what was written before is not of this request.
+        """
+        if request.grammar is not None:
+            self._too_long.check(request.grammar, request.max_new_tokens)
+        try:
+            return self._output(request) if request.beams is None else root_of(request)
+        except IncompleteOutputError as error:
+            self._too_long.note(request.grammar, request.max_new_tokens, error)
+            raise
+
+    def _output(self, request: SequenceRequest) -> Output:
+        matcher = None if request.grammar is None else request.grammar.matcher()
+        options: dict[str, Any] = {
+            "max_new_tokens": request.max_new_tokens,
+            "stop": request.stop,
+            "prompt_ids": request.prompt_ids,
+            "section": request.section,
+            "keeps_mass": request.log_mass,
+        }
+        output = (
+            RecordedOutput(self._vocabulary, matcher, request.params, top=request.top_logprobs, **options)
+            if request.top_logprobs or request.traced
+            else Output(self._vocabulary, matcher, request.params, **options)
+        )
+        if request.written is not None:
+            output.take_up(request.written.token_ids, request.written.log_probs, request.written.steered)
+        return output
+
+    def submit(self, request: SequenceRequest, output: Output | Hypothesis) -> Handle | BeamTask:
+        """Take on an output that ``output`` has made.
+
+        Raises:
+            GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
+        """
+        if isinstance(output, Hypothesis):
+            return self._beams.submit(request, output)
+        terms = request.terms()
+        if not self._generator.reads_drafts:
+            terms["prediction"] = None  # it changes the speed
+        scheduled = Request(
+            self._generator.in_written_tokens(request.prompt_ids, output.remaining, request.salt),
+            output,
+            self._generator.speculator(predicts=terms["prediction"] is not None),
+            streamed=0 if request.written is None else len(request.written.token_ids),
+            **terms,
+        )
+        handle = self._scheduler.submit(scheduled)
+        self._handles[handle] = 0.0
+        if request.fields is not None and request.grammar is not None:
+            self._fields[handle] = request.fields, request.layout
+        return handle
+
+    def cancel(self, handle: Handle | BeamTask) -> None:
+        """Forget an output; nothing more comes of it."""
+        if isinstance(handle, BeamTask):
+            return self._beams.cancel(handle)
+        self._handles.pop(handle, None)
+        self._fields.pop(handle, None)
+        self._scheduler.cancel(handle)
+
+    def close(self) -> None:
+        """Forget all outputs, and end what works on them."""
+        self._handles.clear()
+        self._fields.clear()
+        self._beams.clear()
+        self._scheduler.close()
+
+    def hurry(self) -> None:
+        """Close all outputs, validly and soon."""
+        for handle in self._handles:
+            handle.request.seconds = 0.0
+        self._beams.hurry()
+
+    def step(self) -> list[tuple[Handle | BeamTask, SequenceEvent]]:
+        """One step of all outputs, and what it brought. An output's error is its own event."""
+        events: list[tuple[Handle | BeamTask, SequenceEvent]] = [*self._beams.step()]
+        now = 0.0
+        for event in () if self._scheduler.is_idle else self._scheduler.step():
+            if event.handle in self._handles:
+                now = now or time.monotonic()
+                first = self._handles[event.handle] = self._handles[event.handle] or now
+                if event.is_last:
+                    del self._handles[event.handle]
+                events.append((event.handle, _sequence_event(event, first, now, self._read_fields(event))))
+        return events
+
+    def _read_fields(self, event: Event) -> FieldResults | None:
+        """How likely the fields of an output were that has ended, where that was asked for."""
+        asked = self._fields.pop(event.handle, None) if event.is_last else None
+        if asked is None or event.error is not None:
+            return None
+        try:
+            return self._generator.read_fields(event.handle.request, asked[1], asked[0])
+        except (MemoryError, StructgenError) as error:  # the output is there
+            _LOGGER.warning("fields of an output could not be read: %s: %s", type(error).__name__, error)
+            return None
+
+
+def _sequence_event(event: Event, first: float, now: float, fields: FieldResults | None) -> SequenceEvent:
+    """What a scheduler's event says of an output, whose first came at ``first``; in the thread that steps."""
+    handle, output = event.handle, event.handle.output
+    if isinstance(output, RecordedOutput):
+        tokens = tuple(_recorded(output, range(handle.streamed - len(event.token_ids), handle.streamed)))
+    else:
+        mass = output.token_log_mass[handle.streamed - len(event.token_ids) : handle.streamed]
+        chosen = zip(event.token_ids, event.log_probs, mass, strict=True)
+        tokens = tuple(TokenChoice(token, logprob, log_mass=log_mass) for token, logprob, log_mass in chosen)
+    if event.error is not None:
+        return SequenceEvent("", tokens, error=event.error)
+    if event.finish_reason is None:
+        return SequenceEvent(handle.shown, tokens, steered=output.stats.steered_tokens)
+    grammar, data = None if output.matcher is None else output.matcher.grammar, output.data
+    end = SequenceEnd(
+        event.finish_reason,
+        output.log_prob,
+        tuple(output.token_ids),
+        output.stats,
+        handle.cached_tokens,
+        handle.preemptions,
+        SequenceTimes(handle.submitted, handle.admitted or now, first, now),
+        handle.is_hurried,
+        handle.late_masks,
+        LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
+        fields,
+    )
+    return SequenceEvent(output.text, tokens, end)
+
+
+def _recorded(output: RecordedOutput, places: range) -> Iterator[TokenChoice]:
+    """The tokens that a step brought. All that were chosen in it but the last had been drafted: else the model would
+    not have read what comes after them."""
+    chosen = [place for place in places if output.allowed(place) > 1]
+    for place in places:
+        yield TokenChoice(
+            output.token_ids[place],
+            output.token_log_probs[place],
+            output.top(place),
+            output.allowed(place),
+            drafted=place in chosen[:-1],
+            log_mass=output.token_log_mass[place],
+        )
