@@ -171,8 +171,8 @@ class Relations:
         size, starts = len(tables.first), self._automata.starts[: len(tables.classes)]
         symbols = {~c: self._times(self._gap, self._union_of(first)) for c, first in enumerate(starts)}
         owners: dict[int, list[int]] = {}
-        for y, own in enumerate(tables.rules):
-            for suffix in own:
+        for y, bodies in enumerate(tables.rules):
+            for suffix in bodies:
                 owners.setdefault(suffix, []).append(y)
         users: dict[int, list[int]] = {}  # suffixes that begin with a nonterminal
         longer: dict[int, list[int]] = {}  # suffixes with one symbol more
