@@ -30,9 +30,7 @@ def main() -> None:
     generator, read = Generator(), []
     for prompt in asked.prompt:
         start = time.process_time()
-        found = generator.rank(
-            prompt, one_of(names), asked.k, model_tokens=asked.model_tokens, max_new_tokens=40, schema_in_prompt=False
-        )
+        found = generator.rank(prompt, one_of(names), asked.k, model_tokens=asked.model_tokens, max_new_tokens=40)
         read.append(found.stats.tokens_read)
         print(
             f"{read[-1]:6} tokens, exact {found.exact}, missed {found.missed:.2e}, "
