@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -24,11 +26,23 @@ from structgen.generation.sampling.uniforms import seed_or_entropy
 from structgen.generation.search.distortion import Distortion, distortion
 from structgen.generation.search.method import Method
 from structgen.generation.search.methods import METHODS
-from structgen.generation.search.results import Merged, SearchResult, SearchRun, SearchStats, merged
+from structgen.generation.search.rank import RankedText, RankWalk
+from structgen.generation.search.results import (
+    Merged,
+    RankedValue,
+    Ranking,
+    SearchResult,
+    SearchRun,
+    SearchStats,
+    merged,
+)
 from structgen.generation.search.scores import Scoring
 from structgen.generation.search.space import Space
+from structgen.generation.target.results import Budget
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
+RANKED_TOKENS = 4096
+"""That the model reads for a ranking, if nothing else is said."""
 OTHER_NAMES = {
     "num_return_sequences": "use n",
     "best_of": "use num_beams",
@@ -69,6 +83,30 @@ class Searcher:
         searching = method_of(method, options)
         checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, telling(schema_in_prompt, schema_form))
         return self._searched(ids, checked, searching, n, budget, _strings(stop), seed)
+
+    def rank(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        k: int,
+        *,
+        model_tokens: int = RANKED_TOKENS,
+        max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+        schema_in_prompt: bool | Place = True,
+        schema_form: FormOption = "auto",
+    ) -> Ranking[Any]:
+        """See ``Generator.rank``."""
+        check_count("k", k)
+        checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, telling(schema_in_prompt, schema_form))
+        prepared = self._prepared
+        root = Hypothesis.root(Rules(prepared._compiled(checked)), budget)
+        with prepared._waiting("ranking outputs"), turn_of(prepared.reader):
+            reader = make_reader(prepared.model, ids, budget)
+            space = Space(reader, root, Scoring(), budget=Budget(model_tokens))
+            outcome = RankWalk(space, k).outcome()
+        stats = SearchStats(reader.calls, space.expansions, reader.tokens, space.seconds)
+        values = [each for each in (_ranked(one, checked) for one in outcome.texts) if each is not None]
+        return Ranking(values, outcome.exact, outcome.open + outcome.others, outcome.stopped_by, stats)
 
     def distortion(
         self,
@@ -191,6 +229,13 @@ def _key(hypothesis: Hypothesis, merge: str) -> Hashable:
         except (ValueError, RecursionError):
             pass
     return hypothesis.data
+
+
+def _ranked(one: RankedText, constraint: Constraint[Any]) -> RankedValue[Any] | None:
+    text = one.node.hypothesis.text
+    with suppress(RefusedValueError):
+        return RankedValue(value_of(constraint, text), text, math.log(one.least), math.log(min(one.most, 1.0)))
+    return None
 
 
 def _apart(finished: Sequence[tuple[float, Any]]) -> list[Merged]:
