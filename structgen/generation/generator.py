@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from structgen.core.constraints.base import Constraint, T
@@ -25,7 +25,6 @@ from structgen.generation.options import (
     checked_settings,
     streamed_settings,
 )
-from structgen.generation.prepared_model import PreparedModel
 from structgen.generation.refining import Refine, RefinedResult, refine
 from structgen.generation.results import (
     ChoiceResult,
@@ -37,22 +36,20 @@ from structgen.generation.results import (
 )
 from structgen.generation.scheduler.inline import ROWS, steps
 from structgen.generation.scheduler.request import Request
-from structgen.generation.searcher import Searcher
+from structgen.generation.searcher import RankingModel, Searcher
 from structgen.generation.target_sampler import TargetOptions, TargetSampler
 from structgen.generation.voting import Draw, VoteResult, vote
 from structgen.options import check_count
 
 if TYPE_CHECKING:
     from structgen.core.constraints.sources import TypeForm
-    from structgen.core.text_sets.borders import Boundary
-    from structgen.core.text_sets.corpus import Corpus, Quote
-    from structgen.generation.search import Ranking, SearchRun
+    from structgen.generation.search import SearchRun
     from structgen.generation.search.distortion import Distortion
     from structgen.generation.search.method import Method as SearchMethod
     from structgen.generation.target import Budget, Method, SampleRun, Target
 
 
-class Generator(PreparedModel):
+class Generator(RankingModel):
     """Writes outputs that satisfy constraints, with any causal language model.
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.
@@ -667,44 +664,6 @@ class Generator(PreparedModel):
             GenerationError, RefusedValueError: what the samples failed with, if all did. Others as ``generate``.
         """
         return vote(self, prompt, constraint, n, by, draw, utility, options)
-
-    def rank(self, prompt: Prompt, constraint: Any, k: int = 10, **options: Any) -> Ranking[Any]:
-        """The ``k`` likeliest values: by the model's own probabilities, without a mask, summed over the spellings of
-        each text in tokens (those of at most ``max_new_tokens``), with bounds where the search was stopped.
-
-        Args:
-            **options: ``model_tokens``: how many the model may read besides the prompt (4,096); ``max_new_tokens``,
-                ``schema_in_prompt``, ``schema_form`` as ``GenerationOptions`` has them.
-
-        Raises:
-            GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
-        """
-        return Searcher(self).rank(prompt, constraint, k, **options)
-
-    def extract(
-        self,
-        prompt: Prompt,
-        text: Corpus | str | Mapping[str, str],
-        *,
-        min_chars: int = 1,
-        max_chars: int | None = None,
-        boundary: Boundary = "char",
-        fold: Iterable[str] | bool = (),
-        **options: Any,
-    ) -> Ranking[Quote]:
-        """The likeliest part of a text, with its places: ``rank`` under ``substring_of``, the best alone.
-
-        Args:
-            text, min_chars, max_chars, boundary, fold: as ``substring_of`` takes them.
-            **options: ``k`` and those of ``rank``.
-
-        Raises:
-            As ``rank`` and ``substring_of``.
-        """
-        from structgen.core.constraints.data import substring_of
-
-        quotes = substring_of(text, min_chars=min_chars, max_chars=max_chars, boundary=boundary, fold=fold)
-        return self.rank(prompt, quotes, **{"k": 1, **options})
 
     def distortion(self, prompt: Prompt, constraint: Any, *, n: int = 100, **options: Any) -> Distortion:
         """How far masks and filters bend the distribution that ``generate`` draws from: by ``n`` draws, which cost as

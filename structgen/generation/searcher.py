@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any
@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from structgen.core.constraints.base import Constraint, value_of
+from structgen.core.constraints.data import substring_of
 from structgen.core.constraints.json import as_constraint
 from structgen.core.engines.captures.capturing import captures_of, names_captures
 from structgen.core.json_schema.prompt_forms import FormOption
+from structgen.core.text_sets.borders import Boundary
+from structgen.core.text_sets.corpus import Corpus, Quote
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, RefusedValueError
 from structgen.generation.decoding.hypothesis import Hypothesis, Rules
 from structgen.generation.decoding.prompts import Place, Prompt, Telling, telling
@@ -182,6 +185,46 @@ class Searcher:
         stats = SearchStats(reader.calls, space.expansions, reader.tokens, space.seconds)
         results = _results(outputs, constraint, n, len(ids), stats)
         return SearchRun(results, _name(method), outcome.gap, outcome.stopped_by, stats)
+
+
+class RankingModel(PreparedModel):
+    """What a generator can say of its model's likeliest values."""
+
+    def rank(self, prompt: Prompt, constraint: Any, k: int = 10, **options: Any) -> Ranking[Any]:
+        """The ``k`` likeliest values: by the model's own probabilities, without a mask, summed over the spellings of
+        each text in tokens (those of at most ``max_new_tokens``), with bounds where the search was stopped.
+
+        Args:
+            **options: ``model_tokens``: how many the model may read besides the prompt (4,096); ``max_new_tokens``,
+                ``schema_in_prompt``, ``schema_form`` as ``GenerationOptions`` has them.
+
+        Raises:
+            GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
+        """
+        return Searcher(self).rank(prompt, constraint, k, **options)
+
+    def extract(
+        self,
+        prompt: Prompt,
+        text: Corpus | str | Mapping[str, str],
+        *,
+        min_chars: int = 1,
+        max_chars: int | None = None,
+        boundary: Boundary = "char",
+        fold: Iterable[str] | bool = (),
+        **options: Any,
+    ) -> Ranking[Quote]:
+        """The likeliest part of a text, with its places: ``rank`` under ``substring_of``, the best alone.
+
+        Args:
+            text, min_chars, max_chars, boundary, fold: as ``substring_of`` takes them.
+            **options: ``k`` and those of ``rank``.
+
+        Raises:
+            As ``rank`` and ``substring_of``.
+        """
+        quotes = substring_of(text, min_chars=min_chars, max_chars=max_chars, boundary=boundary, fold=fold)
+        return self.rank(prompt, quotes, **{"k": 1, **options})
 
 
 def method_of(method: str | Method, options: dict[str, Any]) -> Method:
