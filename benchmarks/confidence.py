@@ -86,6 +86,7 @@ def votes(generator: Generator, count: int) -> None:
 def refinements(generator: Generator, count: int) -> None:
     """The model's calls of the second pass over a draft in JSON, with and without the draft as the prediction."""
     schema, how, calls, equal = schema_of(*ATTRIBUTES), Refine("json"), {"with": 0, "without": 0}, 0
+    kept = dict(calls)
     for seed in range(count):
         prompt, _, _ = question(seed)
         prompt = prompt.partition("\n\n")[0] + "\n\nWrite the first person's city, job, instrument and pet as JSON."
@@ -95,10 +96,14 @@ def refinements(generator: Generator, count: int) -> None:
         calls["with"] += refined.stats.target_forwards
         calls["without"] += plain.stats.target_forwards
         equal += plain.text == refined.text
+        if refined.draft == refined.text:
+            kept["with"] += refined.stats.target_forwards
+            kept["without"] += plain.stats.target_forwards
     print(
         f"{count} drafts in JSON: {calls['with'] / count:.1f} calls with the prediction, {calls['without'] / count:.1f}"
     )
     print(f"without, share {calls['with'] / calls['without']:.3f}; {equal} outputs equal")
+    print(f"where the schema takes the draft: {kept['with']} calls in all, without {kept['without']}")
 
 
 def main() -> None:

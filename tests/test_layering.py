@@ -42,6 +42,7 @@ STAGES: list[set[str]] = [
         "core.engines.logits",
     },
     {
+        "core.json_places",
         "core.json_spans",
         "core.engines.matcher",
         "core.engines.state_matcher",
