@@ -1,6 +1,6 @@
 """Searching the outputs that a constraint allows: the likeliest, n different ones. See docs/decoding.md."""
 
 from structgen.generation.search.methods import METHODS
-from structgen.generation.search.results import SearchResult, SearchRun, SearchStats
+from structgen.generation.search.results import RankedValue, Ranking, SearchResult, SearchRun, SearchStats
 
-__all__ = ["METHODS", "SearchResult", "SearchRun", "SearchStats"]
+__all__ = ["METHODS", "RankedValue", "Ranking", "SearchResult", "SearchRun", "SearchStats"]
