@@ -6,7 +6,6 @@ import os
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from structgen.core.text_sets.opening import opened_sources
 from structgen.errors import OptionsError
 
 OnBudget = Literal["close", "cut", "length"]
@@ -26,6 +25,8 @@ def engine_sources() -> dict[str, Any]:
     Raises:
         ConstraintError: the setting names what cannot be opened.
     """
+    from structgen.core.text_sets.opening import opened_sources  # late: workers read the settings, too
+
     return opened_sources(filter(None, os.environ.get(SOURCES_SETTING, "").split(os.pathsep)))
 
 
