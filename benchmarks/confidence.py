@@ -6,6 +6,9 @@ Each text is about one or two people; one attribute of one of them is asked for,
 without the schema in the prompt. One run gives all: the value that is written token by token, the option of the highest
 masked sum (``choose="value"``), that of the model's own sum ("belief"), how well the probabilities tell right from
 wrong, and how far they are from the shares that come true, before and after temperature scaling on the other half.
+
+    python benchmarks/confidence.py --questions 200 --votes      # nine independent draws, three distinct ones
+    python benchmarks/confidence.py --questions 20 --refine      # calls of the second pass over a draft in JSON
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ import argparse
 import random
 import time
 
+import structgen
 from structgen.generation.calibration import CalibrationReport, report
 from structgen.generation.fields.results import Belief, ValueOption
 from structgen.generation.generator import Generator
+from structgen.generation.refining import Refine, second_prompt
 
 ATTRIBUTES = {
     "city": ["Lisbon", "Oslo", "Vienna", "Dublin", "Prague", "Athens"],
@@ -58,6 +63,49 @@ def shown(name: str, judged: CalibrationReport) -> str:
     )
 
 
+def schema_of(*keys: str) -> dict[str, object]:
+    members = {key: {"enum": ATTRIBUTES[key]} for key in keys}
+    return {"type": "object", "properties": members, "required": list(keys), "additionalProperties": False}
+
+
+def votes(generator: Generator, count: int) -> None:
+    """How often each kind of vote is right, and what it costs."""
+    right, split = {"one draw": 0, "nine independent": 0, "three distinct": 0}, 0
+    for seed in range(count):
+        prompt, key, truth = question(seed)
+        nine = generator.vote(prompt, schema_of(key), n=9, seed=9 * seed, schema_in_prompt=False)
+        three = generator.vote(prompt, schema_of(key), n=3, draw="distinct", seed=seed, schema_in_prompt=False)
+        right["one draw"] += nine.results[0].value[key] == truth
+        right["nine independent"] += nine.value[key] == truth
+        right["three distinct"] += three.value[key] == truth
+        split += nine.is_split
+    print(f"{count} questions, right: " + ", ".join(f"{name} {each / count:.3f}" for name, each in right.items()))
+    print(f"nine without a majority: {split / count:.3f}")
+
+
+def refinements(generator: Generator, count: int) -> None:
+    """The model's calls of the second pass over a draft in JSON, with and without the draft as the prediction."""
+    schema, how, calls, equal = schema_of(*ATTRIBUTES), Refine("json"), {"with": 0, "without": 0}, 0
+    kept = dict(calls)
+    for seed in range(count):
+        prompt, _, _ = question(seed)
+        prompt = prompt.partition("\n\n")[0] + "\n\nWrite the first person's city, job, instrument and pet as JSON."
+        refined = generator.refine(prompt, schema, how=how)
+        shown = second_prompt(prompt, refined.draft, structgen.json_schema(schema), how)
+        plain = generator.generate(shown, schema)
+        calls["with"] += refined.stats.target_forwards
+        calls["without"] += plain.stats.target_forwards
+        equal += plain.text == refined.text
+        if refined.draft == refined.text:
+            kept["with"] += refined.stats.target_forwards
+            kept["without"] += plain.stats.target_forwards
+    print(
+        f"{count} drafts in JSON: {calls['with'] / count:.1f} calls with the prediction, {calls['without'] / count:.1f}"
+    )
+    print(f"without, share {calls['with'] / calls['without']:.3f}; {equal} outputs equal")
+    print(f"where the schema takes the draft: {kept['with']} calls in all, without {kept['without']}")
+
+
 def main() -> None:
     """Ask, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -65,16 +113,17 @@ def main() -> None:
     parser.add_argument(
         "--model", default=None, help="GGUF file, Hugging Face id or folder; default: the built-in model"
     )
+    parser.add_argument("--votes", action="store_true", help="judge votes instead")
+    parser.add_argument("--refine", action="store_true", help="count the calls of second passes instead")
     arguments = parser.parse_args()
     generator = Generator(arguments.model)
+    if arguments.votes or arguments.refine:
+        (votes if arguments.votes else refinements)(generator, arguments.questions)
+        return
     beliefs, truths, greedy, calls, tokens, started = list[Belief](), list[str](), 0, 0, 0, time.process_time()
     for seed in range(arguments.questions):
         prompt, key, truth = question(seed)
-        schema = {
-            "type": "object", "properties": {key: {"enum": ATTRIBUTES[key]}}, "required": [key],
-            "additionalProperties": False,
-        }  # fmt: skip
-        result = generator.generate(prompt, schema, schema_in_prompt=False, fields=True)
+        result = generator.generate(prompt, schema_of(key), schema_in_prompt=False, fields=True)
         field = result.fields[f"/{key}"]
         assert field.value is not None
         beliefs.append(field.value)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
+MANY = bool(os.environ.get("STRUCTGEN_MANY"))
+
+nightly = pytest.mark.skipif(not MANY, reason="nightly work: STRUCTGEN_MANY=1")
+"""What runs in ``make nightly`` alone: slow cases of what quicker ones try too."""
+
 
 def cases(many: int, few: int) -> range:
     """The numbers of random cases, from 0 on."""
-    return range(many if os.environ.get("STRUCTGEN_MANY") else few)
+    return range(many if MANY else few)

@@ -42,6 +42,7 @@ STAGES: list[set[str]] = [
         "core.engines.logits",
     },
     {
+        "core.json_places",
         "core.json_spans",
         "core.engines.matcher",
         "core.engines.state_matcher",
@@ -77,6 +78,9 @@ STAGES: list[set[str]] = [
     {
         "generation.options",
         "generation.calibration",
+        "generation.consensus",
+        "generation.voting",
+        "generation.refining",
         "generation.batch",
         "generation.open_objects",
         "generation.prepared_model",

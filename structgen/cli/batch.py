@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,7 +18,9 @@ from structgen.cli.common import INCOMPLETE, BadInput, print_json, read_bytes, r
 from structgen.cli.consoles import err
 from structgen.cli.sources import ConstraintSource
 from structgen.core.constraints.base import Constraint
-from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.json import JsonSchemaConstraint, read_schema
+from structgen.core.json_schema.keywords_data import with_sources
+from structgen.core.text_sets.opening import PROMPT
 from structgen.errors import InputFileError
 from structgen.generation.batch_files.job import BatchJob, RowLine
 from structgen.generation.batch_files.lines import PromptRow, RowFile
@@ -41,7 +43,7 @@ def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Const
         return None, ""
     if value == "-":
         raise BadInput("Standard input may hold the prompts; give the constraint as a file.")
-    constraint = source.required(checked=True)
+    constraint = source.required(checked=True, prompt="a prompt")  # each row has its own: `schema_of_prompts`
     if isinstance(constraint, JsonSchemaConstraint):
         value = constraint.schema
     elif source.grammar:
@@ -49,14 +51,28 @@ def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Const
     return constraint, json.dumps([kind, value, repr(options)], default=str)
 
 
-def input_file(path: str, options: JsonOptions) -> RowFile:
-    """The rows; ``-`` is standard input, JSON lines."""
+def schema_of_prompts(source: ConstraintSource) -> Any:
+    """The schema of rows that name none, if it speaks of the prompt, so that each row has a constraint of its own.
+
+    Raises:
+        ConstraintError: it cannot be read.
+    """
+    if source.schema is None:
+        return None
+    schema = read_schema(source.schema)
+    return schema if with_sources(schema, {PROMPT: ""}) is not schema else None
+
+
+def input_file(path: str, options: JsonOptions, sources: Mapping[str, Any], schema: Any) -> RowFile:
+    """The rows; ``-`` is standard input, JSON lines. The other arguments as of ``RowFile``."""
     if path == "-":
-        return RowFile.of("standard input", read_bytes("-", MAX_INPUT), options)
-    return RowFile.at(Path(path), options)
+        rows = RowFile.of("standard input", read_bytes("-", MAX_INPUT), options)
+    else:
+        rows = RowFile.at(Path(path), options)
+    return replace(rows, sources=sources, schema=schema)
 
 
-def writer(options: JsonOptions, ray: bool, actors: int) -> Write:
+def writer(rows: RowFile, ray: bool, actors: int) -> Write:
     """What writes rows: this process, or actors of Ray."""
     if not ray:
         return write_here
@@ -64,7 +80,7 @@ def writer(options: JsonOptions, ray: bool, actors: int) -> Write:
     from structgen.integrations.ray_data import write_with_ray
 
     connect()
-    return partial(write_with_ray, actors=actors, options=options)
+    return partial(write_with_ray, actors=actors, options=rows.options, sources=rows.sources)
 
 
 def write_here(job: BatchJob, rows: Iterable[PromptRow]) -> Generator[RowLine, None, None]:

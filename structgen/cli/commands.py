@@ -7,7 +7,7 @@ import dataclasses
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,7 +55,11 @@ from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource
 from structgen.errors import IncompleteOutputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from structgen.core.constraints.base import Constraint
     from structgen.generation.generator import Generator
+    from structgen.generation.results import StreamEvent
 
 app = Commands(
     cls=JsonErrors,
@@ -97,6 +101,9 @@ def generate(
     seed: Annotated[int | None, typer.Option(min=0)] = None,
     draft: Draft = None,
     fields: Annotated[bool, typer.Option("--fields", help="Show how likely the value of each field was.")] = False,
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Write freely first, then by the constraint with the draft in sight.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write an output that satisfies a constraint. Without one: free text.
@@ -107,13 +114,14 @@ def generate(
     """
     from structgen.cli.fields import field_dicts, field_table
     from structgen.cli.open_objects import advise
+    from structgen.generation.generator import Generator
 
     if (prompt is None) == (prompt_file is None):
         raise BadInput("Give either a prompt or --prompt-file.")
     text = read_text(prompt_file) if prompt_file is not None else str(prompt)
-    constraint = source.checked()
+    constraint = source.checked(prompt=text)
     options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None, "fields": fields}
-    events = load(models).stream(text, constraint, **options)
+    events = (_refined if refine else Generator.stream)(load(models), text, constraint, **options)
     result = None
     try:
         for event in events:
@@ -128,13 +136,24 @@ def generate(
         raise
     assert result is not None
     if as_json:
-        print_json({**result_dict(result), **({"fields": field_dicts(result.fields)} if fields else {})})
+        drafted = {"draft": getattr(result, "draft", None)} if refine else {}
+        print_json({**result_dict(result), **drafted, **({"fields": field_dicts(result.fields)} if fields else {})})
     else:
         sys.stdout.write("\n")
         if fields:
             out.print(field_table(result.fields))
         err.print(f"[dim]{summary(result)}[/]", soft_wrap=True)
         advise(constraint, result.text, ran_out=result.stats.steered_tokens > 0)
+
+
+def _refined(
+    generator: Generator, prompt: str, constraint: Constraint | None, **options: Any
+) -> Iterator[StreamEvent[Any]]:
+    """The only event of an output that is written after a draft."""
+    from structgen.generation.results import StreamEvent
+
+    result = generator.refine(prompt, constraint, **options)
+    yield StreamEvent(result.text, result.text, result)
 
 
 @app.command()
@@ -208,8 +227,8 @@ def batch(
         **dataclasses.asdict(models), draft=draft or None, constraint=constraint, described=described,
         options=options, seed=seed, batch_size=batch_size, max_prompt_length=max_prompt_length,
     )  # fmt: skip
-    rows = batches.input_file(file, json_options)
-    raise typer.Exit(batches.run(rows, job, output, batches.writer(json_options, ray, actors), as_json))
+    rows = batches.input_file(file, json_options, source.sources(), batches.schema_of_prompts(source))
+    raise typer.Exit(batches.run(rows, job, output, batches.writer(rows, ray, actors), as_json))
 
 
 @app.command("show-mask")
@@ -302,7 +321,7 @@ def sample(
     from structgen.cli import aligned
     from structgen.generation.target import Budget
 
-    constraint = source.required(checked=True)
+    constraint = source.required(checked=True, prompt=prompt)
     code = aligned.run_sample(
         load(models), prompt, constraint, n, method, Budget(model_tokens, seconds), seed,
         as_json,
@@ -339,10 +358,34 @@ def search(
 
     budget = None if model_tokens is None and seconds is None else Budget(model_tokens, seconds)
     code = searching.run_search(
-        load(models), prompt, source.required(checked=True), n, method, option or [], budget, as_json,
+        load(models), prompt, source.required(checked=True, prompt=prompt), n, method, option or [], budget, as_json,
         max_new_tokens=max_new_tokens, seed=seed, schema_in_prompt=schema_in_prompt, schema_form=schema_form,
     )  # fmt: skip
     raise typer.Exit(code)
+
+
+@app.command()
+def vote(
+    prompt: Annotated[str, typer.Argument(help="The prompt.")],
+    source: ConstraintSource = NO_CONSTRAINT,
+    n: Annotated[int, typer.Option("-n", min=1, help="Samples.")] = 5,
+    by: Annotated[str, typer.Option(help="fields, mbr or value: see docs/confidence.md.")] = "fields",
+    draw: Annotated[str, typer.Option(help="iid, or distinct: without replacement, by probability.")] = "iid",
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Token budget of an output.")] = 256,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    schema_in_prompt: InPrompt = True,
+    schema_form: Form = "auto",
+    models: ModelOptions = DEFAULT_MODEL_OPTIONS,
+    as_json: AsJson = False,
+) -> None:
+    """Give one answer of several outputs. Each field has its share."""
+    from structgen.cli.fields import print_vote
+
+    options = {"max_new_tokens": max_new_tokens, "seed": seed}
+    shown = {"schema_in_prompt": schema_in_prompt, "schema_form": schema_form}
+    constraint = source.required(checked=True)
+    choice: dict[str, Any] = {"n": n, "by": by, "draw": draw, **options, **shown}
+    print_vote(load(models).vote(prompt, constraint, **choice), as_json)
 
 
 @app.command("compare-distributions")
@@ -366,7 +409,7 @@ def compare_distributions(
     from structgen.cli import aligned
     from structgen.generation.target import Budget
 
-    constraint = source.required(checked=True)
+    constraint = source.required(checked=True, prompt=prompt)
     code = aligned.run_compare(
         load(models), prompt, constraint, n, Budget(model_tokens, seconds), seed, plot,
         as_json,
@@ -444,6 +487,15 @@ def serve(
         float,
         typer.Option(min=0.001, help="Longest time to find what a constraint allows next."),
     ] = 10.0,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a request's x-structgen may name: name=FILE (a text, names or documents of 'names build', "
+            ".json), or a folder of such files. May be given several times."
+        ),
+    ] = None,
+    max_source_bytes: Annotated[int, typer.Option(min=1, help="What the sources of a request may have.")] = 4 << 20,
+    max_source_names: Annotated[int, typer.Option(min=1, help="Names and texts in them.")] = 100_000,
     root_path: Annotated[str, typer.Option(help="Where a proxy has put the server, such as /llm.")] = "",
     draft: Draft = None,
     backend: Backend = None,
@@ -458,6 +510,7 @@ def serve(
 ) -> None:
     """Answer the clients of OpenAI's API over HTTP. Its page, at the address, shows requests as code."""
     from structgen.cli import serve as serving
+    from structgen.core.text_sets.opening import opened_sources
     from structgen.generation.models.built_in import DEFAULT_MODEL
     from structgen.server.settings import ServingSettings
 
@@ -472,7 +525,8 @@ def serve(
         max_rows=max_rows, max_waiting=max_waiting, max_body=max_body, max_connections=max_connections,
         requests_per_minute=requests_per_minute, queue_seconds=queue_seconds, total_seconds=total_seconds,
         silence_seconds=silence_seconds, drain_seconds=drain_seconds, max_cache_bytes=max_cache_bytes,
-        max_mask_seconds=max_mask_seconds,
+        max_mask_seconds=max_mask_seconds, sources=opened_sources(source or ()),
+        max_source_bytes=max_source_bytes, max_source_names=max_source_names,
     )  # fmt: skip
     models = ModelOptions(
         model, backend, device, dtype, deterministic, n_ctx, n_gpu_layers, chat_template, lora_path, lora_scale

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,6 @@ import typer
 from structgen.cli.common import BadInput, print_json, read_text
 from structgen.cli.consoles import out
 from structgen.cli.options import AsJson, Commands
-from structgen.errors import ConstraintError
 
 if TYPE_CHECKING:
     from structgen.core.text_sets.corpus import Corpus
@@ -60,28 +58,11 @@ def show(
 ) -> None:
     """Say what a file holds. Its content is compared with its hash. Exit code 2 if it is damaged."""
     from structgen.core.text_sets.names import NameSet
+    from structgen.core.text_sets.opening import open_texts
 
-    opened = _opened(file)
+    opened = open_texts(file, verify=True)
     listed = _names(opened, begin, limit) if isinstance(opened, NameSet) else _places(opened, begin, limit)
     _say(file, opened, as_json, listed)
-
-
-def _opened(file: Path) -> NameSet | Corpus:
-    """A file of either kind.
-
-    Raises:
-        ConstraintError: it is of neither, or damaged.
-    """
-    from structgen.core.text_sets.corpus import Corpus
-    from structgen.core.text_sets.names import NameSet
-
-    openers: list[Callable[..., NameSet | Corpus]] = [NameSet.open, Corpus.open]
-    try:
-        return openers[0](file, verify=True)
-    except ConstraintError as error:
-        if "'documents'" not in str(error):
-            raise
-    return openers[1](file, verify=True)
 
 
 def _names(opened: NameSet, begin: str, limit: int) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,8 +49,18 @@ class ConstraintSource:
         typer.Option("--json-option", "-O", help="A field of JsonOptions: max_number_length=none, ...; give several."),
     ] = None
 
-    def read(self, argument: str | None = None) -> Constraint | None:
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a schema's x-structgen names: name=FILE (a text, names or documents of 'names build', .json) "
+            "or a folder of such files; give several."
+        ),
+    ] = None
+
+    def read(self, argument: str | None = None, prompt: str = "") -> Constraint | None:
         """The constraint that was given, by an option or as the command's ``argument``; None: none was.
+
+        ``prompt`` is what the source of this name stands for.
 
         Raises:
             BadInput: several were given, or options that it does not take. ConstraintError: it cannot be read.
@@ -61,7 +71,17 @@ class ConstraintSource:
         options = self.json_options()
         if kind != "schema" and options != JsonOptions():
             raise BadInput("--exact, --closed, --indent and --json-option are about JSON, and no schema was given.")
-        return _spec(kind, value, options).constraint if kind else None
+        return replace(_spec(kind, value, options), sources=self.sources(prompt)).constraint if kind else None
+
+    def sources(self, prompt: str = "") -> dict[str, Any]:
+        """What names of sources stand for; ``prompt`` among them where it has text.
+
+        Raises:
+            ConstraintError: one cannot be opened.
+        """
+        from structgen.core.text_sets.opening import PROMPT, opened_sources
+
+        return {**opened_sources(self.source or ()), **({PROMPT: prompt} if prompt else {})}
 
     def given(self, argument: str | None = None) -> tuple[str, Any]:
         """The option that says the constraint (or "argument") and its value; ("", None): none does.
@@ -75,16 +95,16 @@ class ConstraintSource:
             raise BadInput("Give one constraint: a schema or grammar file, --schema, --grammar, --regex, or --choice.")
         return given[0] if given else ("", None)
 
-    def checked(self, argument: str | None = None) -> Constraint | None:
+    def checked(self, argument: str | None = None, prompt: str = "") -> Constraint | None:
         """As ``read``, and compiled once over bytes: what is wrong with it is reported before a model is loaded."""
-        found = self.read(argument)
+        found = self.read(argument, prompt)
         if found is not None:
             found.compile(byte_vocabulary())
         return found
 
-    def required(self, argument: str | None = None, *, checked: bool = False) -> Constraint:
+    def required(self, argument: str | None = None, *, checked: bool = False, prompt: str = "") -> Constraint:
         """As ``read`` (or ``checked``), where the command needs one."""
-        found = self.checked(argument) if checked else self.read(argument)
+        found = self.checked(argument, prompt) if checked else self.read(argument, prompt)
         if found is None:
             raise BadInput("Give a constraint: --schema, --grammar, --regex, or --choice several times.")
         return found

@@ -93,3 +93,9 @@ def _whole(spans: list[ValueSpan]) -> list[ValueSpan]:
 def _after(pattern: re.Pattern[bytes], data: bytes, position: int) -> int:
     match = pattern.match(data, position)
     return position if match is None else match.end()
+
+
+def matches(pattern: str, pointer: str) -> bool:
+    """Whether a pointer is one that a pattern means: ``*`` stands for any index or name."""
+    wanted, parts = pattern.split("/"), pointer.split("/")
+    return len(wanted) == len(parts) and all(each in ("*", part) for each, part in zip(wanted, parts, strict=True))

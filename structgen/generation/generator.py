@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -14,6 +13,7 @@ from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import GenerationError, RefusedValueError, StructgenError
 from structgen.generation.async_generation import AsyncWriter
 from structgen.generation.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchRow, BatchRows
+from structgen.generation.consensus import By, Utility
 from structgen.generation.decoding.option_probs import option_log_probs
 from structgen.generation.decoding.prompts import Place, Prompt
 from structgen.generation.fields.reading import MAX_OPEN
@@ -26,18 +26,20 @@ from structgen.generation.options import (
     streamed_settings,
 )
 from structgen.generation.prepared_model import PreparedModel
+from structgen.generation.refining import Refine, RefinedResult, refine
 from structgen.generation.results import (
     ChoiceResult,
     GenerationResult,
     Option,
     StreamEvent,
-    captures_so_far,
+    events_of,
     items_of,
 )
 from structgen.generation.scheduler.inline import ROWS, steps
-from structgen.generation.scheduler.request import Event, Request
+from structgen.generation.scheduler.request import Request
 from structgen.generation.searcher import Searcher
 from structgen.generation.target_sampler import TargetOptions, TargetSampler
+from structgen.generation.voting import Draw, VoteResult, vote
 from structgen.options import check_count
 
 if TYPE_CHECKING:
@@ -185,7 +187,7 @@ class Generator(PreparedModel):
         settings, checked = streamed_settings(**options), as_constraint(constraint)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         request = self._request(row, checked, settings, streams=True)
-        return _stream(self._write(request), checked, lambda: self._result(request, checked, settings))
+        return events_of(self._write(request), checked, lambda: self._result(request, checked, settings))
 
     @overload
     async def agenerate(
@@ -603,6 +605,67 @@ class Generator(PreparedModel):
         """
         return Searcher(self).search(prompt, constraint, method=method, n=n, **options)
 
+    @overload
+    def refine(
+        self, prompt: Prompt, constraint: Source[T] | TypeForm[T], *, text: str | None = None,
+        how: Refine | None = None, **options: Unpack[GenerationOptions],
+    ) -> RefinedResult[T]: ...  # fmt: skip
+
+    @overload
+    def refine(
+        self, prompt: Prompt, constraint: Any, *, text: str | None = None,
+        how: Refine | None = None, **options: Unpack[GenerationOptions],
+    ) -> RefinedResult[Any]: ...  # fmt: skip
+
+    def refine(
+        self, prompt: Prompt, constraint: Any, *, text: str | None = None,
+        how: Refine | None = None, **options: Unpack[GenerationOptions],
+    ) -> RefinedResult[Any]:  # fmt: skip
+        """Write freely, then under the constraint with the draft in sight, which is the ``prediction`` too.
+
+        Args:
+            text: a draft from elsewhere; None: the model writes one.
+            how: what is drafted, and how it is shown; None: ``Refine()``.
+            **options: of the second pass, see ``GenerationOptions``; ``seed`` and ``stop`` are the draft's too.
+
+        Raises:
+            OptionsError: no constraint, or a value that an option cannot have. Others as ``generate``.
+        """
+        return refine(self, prompt, constraint, text, how, dict(options))
+
+    @overload
+    def vote(
+        self, prompt: Prompt, constraint: Source[T] | TypeForm[T], *, n: int = 5, by: By = "fields", draw: Draw = "iid",
+        utility: Utility | None = None, **options: Any,
+    ) -> VoteResult[T]: ...  # fmt: skip
+
+    @overload
+    def vote(
+        self, prompt: Prompt, constraint: Any, *, n: int = 5, by: By = "fields", draw: Draw = "iid",
+        utility: Utility | None = None, **options: Any,
+    ) -> VoteResult[Any]: ...  # fmt: skip
+
+    def vote(
+        self, prompt: Prompt, constraint: Any, *, n: int = 5, by: By = "fields", draw: Draw = "iid",
+        utility: Utility | None = None, **options: Any,
+    ) -> VoteResult[Any]:  # fmt: skip
+        """Several samples, one answer.
+
+        Args:
+            n: samples.
+            by: "fields": of each field the value that most samples have, if the constraint takes them together; else,
+                and for "mbr", the sample that is most like the others; "value": the most frequent value.
+            draw: "iid": independent, one batch at temperature 1; "distinct": different outputs, drawn without
+                replacement from the model's own distribution given the constraint, weighted by their probabilities.
+            utility: of "mbr", see ``consensus``.
+            **options: see ``GenerationOptions``; of distinct draws those that ``search`` takes.
+
+        Raises:
+            OptionsError: no constraint, or a value that an option cannot have.
+            GenerationError, RefusedValueError: what the samples failed with, if all did. Others as ``generate``.
+        """
+        return vote(self, prompt, constraint, n, by, draw, utility, options)
+
     def distortion(self, prompt: Prompt, constraint: Any, *, n: int = 100, **options: Any) -> Distortion:
         """How far masks and filters bend the distribution that ``generate`` draws from: by ``n`` draws, which cost as
         much as outputs. See docs/decoding.md.
@@ -634,23 +697,4 @@ class Generator(PreparedModel):
         ids = self._prompt_ids(prompt, None, None)
         with self._waiting(f"reading {len(options)} options"), turn_of(self.reader):
             logprobs = option_log_probs(self.model, self.tokenizer, self.vocabulary, ids, options)
-        highest = max(logprobs.values())
-        weights = {option: math.exp(value - highest) for option, value in logprobs.items()}
-        total = sum(weights.values())
-        probs = {option: weight / total for option, weight in weights.items()}
-        return ChoiceResult(max(probs, key=probs.__getitem__), probs, logprobs)
-
-
-def _stream(
-    steps: Iterator[list[Event]], constraint: Constraint[T] | None, end: Callable[[], GenerationResult[T]]
-) -> Iterator[StreamEvent[T]]:
-    """The events of the only request."""
-    shown = ""
-    for step in steps:
-        for event in step:
-            shown += event.text
-            if event.is_last:
-                result = end()
-                yield StreamEvent(event.text, shown, result, constraint, result.captures)
-            elif event.text:
-                yield StreamEvent(event.text, shown, None, constraint, captures_so_far(event.handle.output))
+        return ChoiceResult.of(logprobs)

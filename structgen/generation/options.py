@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import OptionsError
 from structgen.generation.decoding.prompts import Place, Telling, telling
+from structgen.generation.decoding.regions import Region, Regions, checked_regions
 from structgen.generation.fields.asking import Fields, asked_fields
 from structgen.generation.filters.table import FilterOptions
 from structgen.generation.sampling import SamplingParams
@@ -54,6 +55,9 @@ class GenerationOptions(FilterOptions, total=False):
         choose: at temperature 0, how a value with few options is chosen: "token" (default), token by token; "value":
             the option of the highest masked probability, summed over its spellings; "belief": of the model's own. What
             follows is written again where another one is chosen. Of ``generate`` only.
+        regions: temperature and budget of fields, by JSON Pointer, ``*`` for any index or name:
+            ``{"/why": Region(temperature=1.0, max_tokens=60)}``. A value is closed before it has more tokens than its
+            ``max_tokens``; where nothing so short is allowed, ``stats.exceeded_regions`` counts it.
     """
 
     order: tuple[str, ...]
@@ -77,6 +81,7 @@ class GenerationOptions(FilterOptions, total=False):
     log_mass: bool
     fields: bool | Sequence[str] | Fields
     choose: Choose
+    regions: Mapping[str, Region] | None
 
 
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
@@ -102,7 +107,9 @@ OTHER_NAMES = {
     ),
     "do_sample": "give a temperature above 0 for draws; 0 is greedy",
     "num_return_sequences": "use batch([prompt] * n)",
-    "n": "use batch([prompt] * n)",
+    "n": "use batch([prompt] * n), or the method vote for one answer of several",
+    "vote": "use the method vote",
+    "refine": "use the method refine",
     "best_of": "use sample, or batch([prompt] * n) and the result with the highest logprob",
     "num_beams": "beams are for model.generate: docs/integrations/transformers.md",
     "messages": "messages are the first argument, as a prompt is",
@@ -152,6 +159,7 @@ class GenerationSettings:
     log_mass: bool = False
     fields: Fields | None = None
     choose: Choose = "token"
+    regions: Regions = ()
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -176,6 +184,7 @@ def checked_settings(
     log_mass: bool = False,
     fields: Any = False,
     choose: Choose = "token",
+    regions: Any = None,
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -210,6 +219,7 @@ def checked_settings(
         log_mass,
         asked_fields(fields),
         _checked_choose(choose, params),
+        checked_regions(regions),
     )
 
 

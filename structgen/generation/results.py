@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic
@@ -17,6 +18,7 @@ from structgen.generation.decoding.drawing import Surprise
 from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.fields.results import FieldResults
+from structgen.generation.scheduler.request import Event
 
 Option = TypeVar("Option", bound=str, default=str)
 
@@ -110,6 +112,15 @@ class ChoiceResult(Generic[Option]):
     probs: dict[Option, float]
     logprobs: dict[Option, float]
 
+    @classmethod
+    def of(cls, logprobs: dict[Option, float]) -> ChoiceResult[Option]:
+        """From what the model gives to each option."""
+        highest = max(logprobs.values())
+        weights = {option: math.exp(value - highest) for option, value in logprobs.items()}
+        total = sum(weights.values())
+        probs = {option: weight / total for option, weight in weights.items()}
+        return cls(max(probs, key=probs.__getitem__), probs, logprobs)
+
 
 def result_of(output: Output, constraint: Constraint[T] | None, attempts: int = 1) -> GenerationResult[T]:
     """What a finished output gives.
@@ -142,6 +153,21 @@ def captures_so_far(output: Output) -> Captures:
     is_finished = output.finish_reason is not None
     data = output.data if is_finished else output.settled_data()
     return LazyCaptures(lambda: captures_of(grammar, data, is_finished=is_finished))
+
+
+def events_of(
+    steps: Iterator[list[Event]], constraint: Constraint[T] | None, end: Callable[[], GenerationResult[T]]
+) -> Iterator[StreamEvent[T]]:
+    """The events of the only request of a scheduler's steps; ``end`` gives its result."""
+    shown = ""
+    for step in steps:
+        for event in step:
+            shown += event.text
+            if event.is_last:
+                result = end()
+                yield StreamEvent(event.text, shown, result, constraint, result.captures)
+            elif event.text:
+                yield StreamEvent(event.text, shown, None, constraint, captures_so_far(event.handle.output))
 
 
 def items_of(events: Iterable[StreamEvent[Sequence[T]]]) -> Iterator[T]:

@@ -17,6 +17,7 @@ from structgen.core.constraints.specs import DEFAULT_OPTIONS, ConstraintSpec, ch
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import TokenizerError
 from structgen.integrations.carriers import carried
+from structgen.integrations.engine_settings import engine_sources
 from structgen.options import JsonOptions
 
 LIMITS = CompileLimits()
@@ -41,7 +42,8 @@ def engine_constraint(kind: str, value: Any, vocabulary: Vocabulary, options: Js
         check_size(brought, LIMITS)
         return brought
     value = texts_of(value) if kind == "choice" and isinstance(value, str) else value
-    spec = ConstraintSpec(kind, checked_source(kind, value), options or DEFAULT_OPTIONS, special_names(vocabulary))
+    source, names = checked_source(kind, value), special_names(vocabulary)
+    spec = ConstraintSpec(kind, source, options or DEFAULT_OPTIONS, names, engine_sources())
     spec.check_size(LIMITS)
     return spec.constraint
 

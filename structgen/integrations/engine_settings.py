@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
+from structgen.core.text_sets.opening import opened_sources
 from structgen.errors import OptionsError
 
 OnBudget = Literal["close", "cut", "length"]
 """The output is closed before, with a token left for its end; it is cut, as masks alone do; it is closed with the last
 token, so that the engine reports "length"."""
 CHOICES: tuple[OnBudget, ...] = get_args(OnBudget)
+SOURCES_SETTING = "STRUCTGEN_SOURCES"
+"""Sources that requests' schemas may name, in vLLM and SGLang: ``name=file`` or folders, separated as in PATH."""
 BUDGET_SETTING = "STRUCTGEN_VLLM_BUDGET"
 """One of these for requests that do not say, in vLLM and SGLang; unset: close."""
+
+
+@lru_cache(1)
+def engine_sources() -> dict[str, Any]:
+    """What names of sources in schemas stand for; opened once for the process.
+
+    Raises:
+        ConstraintError: the setting names what cannot be opened.
+    """
+    return opened_sources(filter(None, os.environ.get(SOURCES_SETTING, "").split(os.pathsep)))
 
 
 def on_budget(asked: Any = None) -> OnBudget:

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import logging
 import math
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from structgen.core.constraints.specs import ConstraintSpec
@@ -18,15 +18,19 @@ from structgen.generation.batch_files.lines import PromptRow
 from structgen.generation.ray_cluster import connect, raised_by
 from structgen.options import JsonOptions, check_count
 
-COLUMNS = ("line", "id", "prompt", "kind", "source")
+COLUMNS = ("line", "id", "prompt", "kind", "source", "sources")
 RESULTS = tuple(field.name for field in dataclasses.fields(RowLine))
 
 
-def row_columns(row: PromptRow) -> dict[str, Any]:
-    """A row as plain columns: what is of several types as JSON, its constraint as kind and source."""
+def row_columns(row: PromptRow, sources: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as plain columns: what is of several types as JSON, its constraint as kind, source, and what names of
+    sources in it stand for besides those that all rows have."""
     own = row.specification
-    kind, source = ("", "") if own is None else (own.kind, own.source)
-    return dict(zip(COLUMNS, (row.line, json.dumps(row.id), json.dumps(row.prompt), kind, source), strict=True))
+    kind, source, given = ("", "", {}) if own is None else (own.kind, own.source, own.sources)
+    source = json.dumps(source) if isinstance(source, dict | bool) else source
+    brought = {name: value for name, value in given.items() if sources.get(name) is not value}
+    cells = (row.line, json.dumps(row.id), json.dumps(row.prompt), kind, source, json.dumps(brought))
+    return dict(zip(COLUMNS, cells, strict=True))
 
 
 class BatchWriter:
@@ -35,10 +39,11 @@ class BatchWriter:
     Args:
         job: how they are written.
         options: of schemas that rows bring.
+        sources: what all rows have, see ``RowFile``.
     """
 
-    def __init__(self, job: BatchJob, options: JsonOptions) -> None:
-        self._job, self._options = job, options
+    def __init__(self, job: BatchJob, options: JsonOptions, sources: Mapping[str, Any]) -> None:
+        self._job, self._options, self._sources = job, options, sources
         self._generator = job.load()
 
     def __call__(self, block: dict[str, Any]) -> dict[str, list[Any]]:
@@ -47,13 +52,19 @@ class BatchWriter:
         lines = list(self._job.lines(self._generator, [self._row(*row) for row in cells]))
         return {name: [getattr(line, name) for line in lines] for name in RESULTS}
 
-    def _row(self, line: int, id: str, prompt: str, kind: Any, source: str) -> PromptRow:
-        own = ConstraintSpec(kind, source, self._options) if kind else None
+    def _row(self, line: int, id: str, prompt: str, kind: Any, source: str, sources: str) -> PromptRow:
+        given = {**self._sources, **json.loads(sources)}
+        own = ConstraintSpec(kind, source, self._options, sources=given) if kind else None
         return PromptRow(line, json.loads(id), json.loads(prompt), own)
 
 
 def write_with_ray(
-    job: BatchJob, rows: Iterable[PromptRow], *, actors: int, options: JsonOptions
+    job: BatchJob,
+    rows: Iterable[PromptRow],
+    *,
+    actors: int,
+    options: JsonOptions,
+    sources: Mapping[str, Any],
 ) -> Generator[RowLine, None, None]:
     """The lines of rows, in their order, as they are done.
 
@@ -68,14 +79,14 @@ def write_with_ray(
     """
     ray = connect()
     check_count("actors", actors)
-    items = [row_columns(row) for row in rows]
+    items = [row_columns(row, sources) for row in rows]
     size = max(1, min(4 * job.batch_size, math.ceil(len(items) / (2 * actors))))
     dataset = ray.data.from_items(items, override_num_blocks=math.ceil(len(items) / size))
     dataset.context.execution_options.preserve_order = True
     dataset.context.enable_progress_bars = False
     written = dataset.map_batches(
         BatchWriter,
-        fn_constructor_args=(job, options),
+        fn_constructor_args=(job, options, sources),
         compute=ray.data.ActorPoolStrategy(size=actors),
         batch_size=size,
         num_cpus=1,

@@ -79,7 +79,7 @@ class ApiServer:
         self.settings = with_prompt_length(own, model)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
-        self._service = CompileService(model.vocabulary, limits, workers) if workers else None
+        self._service = CompileService(model.vocabulary, limits, workers, self.settings.sources) if workers else None
         self.engine = AsyncEngine(model, self.settings, compiling=self._service, observe=self.metrics.step)
         self.admission = Admission(self.settings)
         self.created = int(time.time())

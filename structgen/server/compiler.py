@@ -13,8 +13,9 @@ import threading
 import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.cache import COMPILED, content_key, joined
@@ -23,6 +24,7 @@ from structgen.core.constraints.limits import CompileLimits, check_size
 from structgen.core.constraints.text import LarkConstraint, choice, gbnf, regex
 from structgen.core.engines.bitmask import allocate_token_bitmask
 from structgen.core.engines.protocols import Grammar, Matcher
+from structgen.core.text_sets.opening import SharedTexts
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.core.workers import Limits, LostWorker, WorkerError
 from structgen.errors import ConstraintError, GrammarWarning, InternalError, StructgenError, TooComplexError
@@ -57,24 +59,32 @@ class CompileService:
         vocabulary: the model's tokens.
         limits: what constraints may ask for.
         workers: trials that go on at once, at each stage; one caller has all but one of them.
+        sources: by name; of those that are names or indexes, trials have the texts.
 
     Raises:
         WorkerError: a process did not come up.
     """
 
-    def __init__(self, vocabulary: Vocabulary, limits: CompileLimits | None = None, workers: int = 1) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        limits: CompileLimits | None = None,
+        workers: int = 1,
+        sources: Mapping[str, Any] | None = None,
+    ) -> None:
         self.vocabulary = vocabulary
         self.limits = limits or CompileLimits()
         self.at_once, self.each = workers, max(1, workers - 1)
         self._lock = threading.Lock()
         self._refused: OrderedDict[Hashable, StructgenError] = OrderedDict()
         self._trials: TrialHost | TrialWorkers
+        setting = vocabulary, SharedTexts(sources or {})
         if CAN_FORK:
             self.stages: Sequence[float | None] = (min(FIRST_SECONDS, self.limits.seconds), None)
-            self._trials = TrialHost(_Trial, vocabulary)
+            self._trials = TrialHost(_Trial, setting)
         else:
             self.stages = (None,)
-            self._trials = TrialWorkers(_Trial, vocabulary, workers)
+            self._trials = TrialWorkers(_Trial, setting, workers)
 
     def known(self, constraint: Constraint) -> Grammar | None:
         """The compiled form if it is kept.
@@ -203,8 +213,8 @@ class _Trial:
     It is made once, in the process that trials are forked from, and loads there what compiling loads.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, setting: tuple[Vocabulary, SharedTexts]) -> None:
+        self._vocabulary, self._shared = setting
         warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
         for example in EXAMPLES:
             with suppress(StructgenError):  # of vocabularies that cannot spell them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from structgen.core.constraints.limits import CompileLimits
@@ -44,6 +44,9 @@ class ServingSettings:
         compile_workers: constraints that are compiled at once, each in a process of its own; and as many that have had
             little time yet. One caller (key, or address) has all but one of them. 0: in the server's process, for
             constraints that can be trusted.
+        sources: what names in schemas stand for, by name, see ``json_schema``; for all requests.
+        max_source_bytes: what the sources of one request may have, in UTF-8. max_source_names: names in its lists, and
+            texts.
         max_choices: largest ``n``.
         max_rows: outputs written at once. max_rows_a_key: of them, of one key (without keys: of one
             address); None: all.
@@ -80,6 +83,9 @@ class ServingSettings:
     max_prompt_tokens: int | None = None
     compile_limits: CompileLimits = DEFAULT_LIMITS
     compile_workers: int = 2
+    sources: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    max_source_bytes: int = 4 << 20
+    max_source_names: int = 100_000
     max_choices: int = 16
     max_rows: int = 32
     max_rows_a_key: int | None = None

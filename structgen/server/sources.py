@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from structgen.core.constraints.limits import check_size
+from structgen.core.text_sets.opening import PROMPT
+from structgen.errors import TooComplexError
 from structgen.server.errors import as_request_error
 from structgen.server.openai_types import CommonFields
 from structgen.server.settings import ServingSettings
-
-PROMPT = "prompt"
-"""The source that stands for what the prompt says; a request may give another of this name."""
 
 
 def sources_of(request: CommonFields, prompt: Mapping[str, str], settings: ServingSettings) -> dict[str, Any]:
@@ -20,18 +18,46 @@ def sources_of(request: CommonFields, prompt: Mapping[str, str], settings: Servi
     Args:
         request: its fields.
         prompt: the texts of the prompt, by what they are called in places of quotes.
-        settings: their limits are those of constraints.
+        settings: with the limits of sources, and those that the operator opened; a request may give others of their
+            names, and of that of the prompt.
 
     Raises:
         RequestError: they are too large.
     """
     given = request.sources or {}
     try:
-        check_size(given, settings.compile_limits)
-    except Exception as error:
+        _check_sources(given, settings.max_source_bytes, settings.max_source_names)
+    except TooComplexError as error:
         raise as_request_error(error, ("sources",)) from error
     texts = {name: text for name, text in prompt.items() if text}
-    return {**({PROMPT: texts} if texts else {}), **given}
+    return {**settings.sources, **({PROMPT: texts} if texts else {}), **given}
+
+
+def _check_sources(given: Mapping[str, Any], max_bytes: int, max_names: int) -> None:
+    """Look at the size of sources: their texts, names and what they are called.
+
+    Raises:
+        TooComplexError: they have more bytes or names than are taken.
+    """
+    size, names = 0, 0
+    for name, source in given.items():
+        texts = (source,) if isinstance(source, str) else source
+        if isinstance(source, Mapping):
+            texts = [*source, *source.values()]
+        names += len(texts)
+        size += sum(len(text.encode(errors="replace")) for text in (name, *texts))
+    if size > max_bytes:
+        raise TooComplexError(
+            f"the sources have {size:,} bytes of text; at most {max_bytes:,} are taken",
+            limit=max_bytes,
+            budget="max_source_bytes",
+        )
+    if names > max_names:
+        raise TooComplexError(
+            f"the sources have {names:,} names and texts; at most {max_names:,} are taken",
+            limit=max_names,
+            budget="max_source_names",
+        )
 
 
 def message_texts(messages: list[dict[str, Any]]) -> dict[str, str]:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from structgen import Corpus, NameSet
+from structgen.cli.batch import schema_of_prompts
+from structgen.cli.common import byte_vocabulary
+from structgen.cli.sources import ConstraintSource
+from structgen.generation.batch_files.job import BatchJob
+from structgen.generation.batch_files.lines import RowFile
+from structgen.integrations.ray_data import row_columns
 from tests.cli.running import run
 
 
@@ -40,3 +48,50 @@ def test_damaged_files(damage: str, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"" if damage == "empty" else data[:-3] if damage == "cut" else data)
     code, _, stderr = run("names", "show", str(tmp_path / "x"))
     assert code == 2 and str(tmp_path / "x") in stderr.replace("\n", "")
+
+
+def quoting(source: str) -> dict[str, object]:
+    return {"type": "string", "x-structgen": {"quoteOf": source, "boundary": "word"}}
+
+
+def test_sources_of_commands(tmp_path: Path) -> None:
+    """What a schema names is a file that --source opens; the report says that it is enforced."""
+    NameSet.build(["Rome", "Oslo"]).save(tmp_path / "x")
+    (tmp_path / "letter.txt").write_text("the roof leaks", "utf-8")
+    (tmp_path / "v.json").write_text('["Oslo", "roof leaks"]')
+    items = [{"x-structgen": {"oneOf": "cities"}}, quoting("letter")]
+    schema = json.dumps({"prefixItems": items, "items": False})
+    sources = ("--source", f"cities={tmp_path / 'x'}", "--source", f"letter={tmp_path / 'letter.txt'}")
+    code, stdout, _ = run("check", schema, "--json", *sources)
+    assert code == 0 and json.loads(stdout)["keywords"]["/prefixItems/0/x-structgen"]["status"] == "enforced"
+    assert run("validate", schema, str(tmp_path / "v.json"), *sources)[0] == 0
+    (tmp_path / "letter.txt").write_text("the floor leaks", "utf-8")
+    assert run("validate", schema, str(tmp_path / "v.json"), *sources)[0] == 1
+    code, _, stderr = run("check", schema, *sources[:2])
+    assert code == 2 and "no source is called 'letter'" in stderr
+    code, _, stderr = run("check", schema, "--source", f"cities={tmp_path / 'absent'}")
+    assert code == 2 and "cannot be read" in stderr
+
+
+def test_rows_of_a_batch_quote_their_prompts(tmp_path: Path) -> None:
+    """By the schema of all rows, too; what a source holds is a part of the row's key."""
+    schema = json.dumps({"prefixItems": [quoting("prompt"), quoting("letter")], "items": False})
+    data = b'{"prompt": "the roof"}\n{"prompt": "a floor", "sources": {"letter": "own"}, "schema": {"type": "string"}}'
+    sources = {"letter": "given"}
+    rows = list(
+        RowFile("x", lambda: BytesIO(data), sources=sources, schema=schema_of_prompts(ConstraintSource(schema)))
+    )
+    assert [row.specification.sources["letter"] for row in rows if row.specification] == ["given", "own"]
+    assert rows[0].specification is not None
+    matcher = rows[0].specification.compile(byte_vocabulary()).matcher()
+    assert matcher.accept_bytes(b'["roof","given"]') and matcher.is_accepting()
+    assert schema_of_prompts(ConstraintSource(json.dumps(quoting("letter")))) is None
+    own = rows[1].specification
+    assert own is not None
+    keys = [
+        BatchJob().key(replace(rows[1], specification=replace(own, sources={"letter": text})))
+        for text in ("own", "other")
+    ]
+    assert keys[0] == BatchJob().key(rows[1]) != keys[1]
+    columns = row_columns(rows[1], sources)
+    assert json.loads(columns["sources"])["letter"] == "own" and columns["source"] == '{"type": "string"}'

@@ -1,4 +1,4 @@
-"""``structgen search``."""
+"""``structgen search``, ``structgen vote`` and drafts of ``structgen generate``."""
 
 from __future__ import annotations
 
@@ -45,3 +45,27 @@ def test_search_says_what_is_wrong() -> None:
         assert code == 2 and message in stderr.replace("\n", " ")
     code, _, stderr = run("search", "x", "--regex", "[a-f]{9}", "--method", "exact", "--model-tokens", "3")
     assert code == 3 and "stopped by model_tokens" in stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize("draw", ["iid", "distinct"])
+def test_votes_print_an_answer_and_the_shares_of_its_fields(draw: str) -> None:
+    options = ["-n", "3", "--draw", draw, "--seed", "1"]
+    code, stdout, stderr = run("vote", "x", *WORDS, *options)
+    assert code == 0 and stdout.splitlines()[0] in ("ab", "b", "abc") and "3 samples" in stderr
+    code, stdout, _ = run("vote", "x", *WORDS, *options, "--json")
+    document = json.loads(stdout)
+    assert code == 0 and len(document["samples"]) == 3 and 0 < document["fields"][""]["share"] <= 1
+    assert document["text"] in [sample["text"] for sample in document["samples"]]
+    for wrong, message in ((["--by", "mean"], "value, fields or mbr"), (["--draw", "best"], "iid or distinct")):
+        code, _, stderr = run("vote", "x", *WORDS, *wrong)
+        assert code == 2 and message in stderr.replace("\n", " ")
+
+
+def test_an_output_may_be_written_after_a_draft() -> None:
+    options = ["x", *WORDS, "--refine", "--max-new-tokens", "4"]
+    code, stdout, _ = run("generate", *options)
+    assert code == 0 and stdout.strip() in ("ab", "b", "abc")
+    code, stdout, _ = run("generate", *options, "--json")
+    document = json.loads(stdout)
+    assert code == 0 and document["text"] in ("ab", "b", "abc") and isinstance(document["draft"], str)
+    assert run("generate", "x", "--refine")[0] == 2

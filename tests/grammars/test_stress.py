@@ -13,6 +13,7 @@ from structgen import Vocabulary, compile_choice, compile_gbnf, compile_lark
 from structgen.core.engines.cfg.compiled import CfgGrammar
 from structgen.core.kernels.cfg import machine as k
 from tests.grammars.shipped import BYTES, accepts, grammar
+from tests.many import cases
 
 WORDS = [f"option {number * 7919 % 10_000}" for number in range(10_000)]
 LEXERS = ("dynamic", "contextual")
@@ -103,7 +104,7 @@ def test_masks_of_long_texts_agree_with_acceptance() -> None:
     )
     matcher = compile_lark('start: start start | "a" | "(" start ")"', vocabulary).matcher()
     bitmask = np.zeros(1, np.int32)
-    for step in range(400):
+    for step in cases(400, 120):
         matcher.fill_next_token_bitmask(bitmask)
         allowed = [token for token in range(11) if bitmask[0] >> token & 1]
         assert allowed == [token for token in range(11) if matcher.fork().accept_token(token)]

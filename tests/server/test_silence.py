@@ -22,6 +22,7 @@ import httpx2
 from structgen.errors import OptionsError
 from structgen.server.errors import RequestError
 from structgen.server.settings import ServingSettings
+from tests.many import nightly
 from tests.server.tiny import EOS, generator
 from tests.server.tiny_server import RunningServer, serving
 
@@ -61,7 +62,9 @@ def test_quick_streams_have_none() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=nightly if path == "/v1/responses" else ()) for path in PATHS]
+)
 def test_while_a_prompt_is_read(path: str) -> None:
     with serving(generator(2.0), silence_seconds=0.2) as server:
         most = {"max_output_tokens" if path == "/v1/responses" else "max_tokens": 1}

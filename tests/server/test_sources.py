@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
 
-from structgen import SchemaError
+from structgen import Corpus, SchemaError
+from structgen.core.constraints.limits import check_size
+from structgen.core.text_sets.sorted_texts import SHARED
 from structgen.server.chat import chat_work
+from structgen.server.compiler import CompileService
 from structgen.server.completions import completion_work
 from structgen.server.errors import RequestError
 from structgen.server.inference_request import InferenceRequest
@@ -31,11 +35,11 @@ def takes(work: InferenceRequest, text: str) -> bool:
     return matcher.accept_bytes(text.encode()) and matcher.is_accepting()
 
 
-def chat(source: str, **more: Any) -> InferenceRequest:
+def chat(source: str, settings: ServingSettings = SETTINGS, **more: Any) -> InferenceRequest:
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema(source)}}
     messages = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "the roof leaks"}]
     request = ChatRequest.model_validate({"messages": messages, "response_format": form, **more})
-    return chat_work(request, TOKENIZER, VOCABULARY, SETTINGS)
+    return chat_work(request, TOKENIZER, VOCABULARY, settings)
 
 
 def test_what_the_prompt_says() -> None:
@@ -56,11 +60,58 @@ def test_what_the_request_brings() -> None:
     assert takes(names, '{"q":"x"}')
 
 
+def test_what_the_operator_opened() -> None:
+    """All requests may name it; a request may give another of the name. Trials have it and are sent its hash."""
+    corpus = Corpus.build("the roof leaks " * 500, "word")
+    settings = ServingSettings(sources={"case": corpus, "letter": "the floor"})
+    assert takes(chat("case", settings), '{"q":"roof leaks"}') and takes(chat("letter", settings), '{"q":"floor"}')
+    assert takes(chat("letter", settings, sources={"letter": "the roof"}), '{"q":"roof"}')
+    work = chat("case", settings)
+    assert work.constraint is not None
+    service = CompileService(VOCABULARY, sources=settings.sources)
+    try:
+        assert len(pickle.dumps(work.constraint.constraint)) < 4000
+        grammar = service.compile(work.constraint.constraint)
+        assert grammar is not None
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(b'{"q":"leaks the roof') and not matcher.accept_bytes(b"s")
+    finally:
+        service.close()
+        SHARED.clear()
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ({"letter": "é" * 60}, "126 bytes of text; at most 100"),
+        ({"letter": {"name" * 30: "x"}}, "127 bytes of text; at most 100"),
+        ({"l" * 101: "x"}, "102 bytes of text; at most 100"),
+        ({"letter": "x", "names": ["a", "b", "c"]}, "4 names and texts; at most 3"),
+        ({"letter": "x", "more": {"a": "x", "b": "y"}}, "5 names and texts; at most 3"),
+    ],
+)
+def test_limits_of_what_a_request_brings(sources: Any, message: str) -> None:
+    settings = ServingSettings(max_source_bytes=100, max_source_names=3)
+    with pytest.raises(RequestError, match=message) as error:
+        chat("letter", settings, sources=sources)
+    assert error.value.param == "sources" and error.value.status == 400
+    assert takes(chat("letter", settings, sources={"letter": "x" * 94}), '{"q":"xx"}')
+
+
+def test_a_source_may_be_larger_than_a_constraint() -> None:
+    """And be named very often: the schema holds it once."""
+    text = "the roof leaks " * 40_000
+    work = chat("letter", sources={"letter": text})
+    assert work.constraint is not None
+    check_size(work.constraint.constraint, SETTINGS.compile_limits)
+    assert takes(work, '{"q":"roof leaks the roof"}')
+
+
 def test_what_is_wrong_is_named() -> None:
     with pytest.raises(SchemaError, match="no source is called 'letter'"):
         takes(chat("letter"), "{}")
-    with pytest.raises(RequestError, match="bytes of text") as large:
-        chat("letter", sources={"letter": "x" * (1 << 20)})
+    with pytest.raises(RequestError, match="bytes of text; at most 4,194,304") as large:
+        chat("letter", sources={"letter": "x" * (5 << 20)})
     assert large.value.param == "sources"
     with pytest.raises(RequestError, match="quotes need"):
         chat("letter", sources={"letter": ["a", "b"]})

@@ -22,7 +22,7 @@ from structgen.core.constraints.combined import Combinable
 from structgen.core.constraints.sources import Source
 from structgen.core.constraints.text import choice, compiled_regex
 from structgen.core.json_prefix import loads_partial
-from structgen.core.json_schema.keywords_data import with_sources, without_sources
+from structgen.core.json_schema.keywords_data import with_sources, without_sources, written_out
 from structgen.core.json_schema.loading import load_schema
 from structgen.core.json_schema.lowering import may_be_open, open_objects
 from structgen.core.json_schema.plain import plain_json
@@ -68,8 +68,8 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
 
     @property
     def schema(self) -> Schema:
-        """The JSON Schema (a copy; numbers with a fraction may be ``Decimal``)."""
-        return copy.deepcopy(self._schema)
+        """The JSON Schema (a copy; numbers with a fraction may be ``Decimal``), with what its sources hold."""
+        return cast(Schema, written_out(self._schema))
 
     def without(self, values: Sequence[Any]) -> JsonSchemaConstraint[T]:
         """The same constraint without some values, each in all its spellings; equal as JSON Schema has it."""
@@ -200,7 +200,7 @@ def json_schema(
     if isinstance(source, JsonSchemaConstraint):
         return source
     if isinstance(source, (Mapping, bool, str, bytes, os.PathLike)):
-        kind, adapter, written, shown, report = None, None, _load(source), None, Report([])
+        kind, adapter, written, shown, report = None, None, read_schema(source), None, Report([])
     else:
         from structgen.core.python_types.schemas import readable_options
 
@@ -236,8 +236,12 @@ def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint
     return json_schema(source, options)
 
 
-def _load(source: Any) -> Schema:
-    """A schema that is given as such: parsed, as JSON text, or in a file. A string that cannot be JSON is a path."""
+def read_schema(source: Any) -> Schema:
+    """A schema that is given as such: parsed, as JSON text, or in a file. A string that cannot be JSON is a path.
+
+    Raises:
+        SchemaError: it cannot be read, or is no JSON.
+    """
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_json(source)):
         source = Path(source)
     try:

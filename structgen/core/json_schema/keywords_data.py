@@ -2,7 +2,7 @@
 
 ``"x-structgen": {"quoteOf": {"text": "..."}}`` says of strings that they are a part of the text, word for word;
 ``{"oneOf": ["...", ...]}`` that they are one of some names. Where a name stands in place of either, the documents come
-with the request, and `with_sources` writes them in.
+with the request, and `with_sources` puts a name there that holds them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from structgen.core.json_schema import checks
 from structgen.core.json_schema.formula.language import TRUE, Enum, Formula, Quoted, Type, and_, or_
 from structgen.core.json_schema.formula.values import ANY, STRING
 from structgen.core.json_schema.keyword import Keyword, Schema
+from structgen.core.text_sets.references import Documents, SourceReference
 from structgen.errors import ConstraintError, OptionsError, SchemaError
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) 
 
 
 def _names(given: Any, pointer: Pointer) -> list[str]:
+    if isinstance(given, SourceReference) and isinstance(given.source, Iterable):
+        return list(given.source)
     if isinstance(given, str):
         _refuse_name(given, pointer)
     names = checks.strings(given, pointer)
@@ -61,22 +64,30 @@ def _corpus(given: dict[str, Any], pointer: Pointer) -> Corpus:
     """The index of the documents that a value names."""
     from structgen.core.text_sets.known import known_corpus  # deferred: only some schemas have documents
 
-    source, boundary, fold = given[QUOTE_OF], given.get(BOUNDARY, "char"), given.get(FOLD, False)
-    if isinstance(source, str):
-        _refuse_name(source, pointer)
-    form = checks.mapping(source, pointer)
-    if form.keys() == {"text"}:
-        documents: Any = {"": form["text"]}
-    elif form.keys() == {"documents"}:
-        documents = checks.mapping(form["documents"], (pointer, "documents"))
-    else:
-        checks.refuse(pointer, _FORMS, source)
+    boundary, fold = given.get(BOUNDARY, "char"), given.get(FOLD, False)
+    documents = _documents(given[QUOTE_OF], pointer)
+    if not isinstance(documents, Mapping):
+        return documents
     if not isinstance(fold, bool):
         fold = checks.strings(fold, (pointer[0], FOLD))
     try:
         return known_corpus(documents, boundary, fold)
     except (ConstraintError, OptionsError) as error:
         raise SchemaError(str(error), pointer=_text(pointer), keyword=NAME) from error
+
+
+def _documents(source: Any, pointer: Pointer) -> Mapping[str, Any] | Corpus:
+    """The texts by name that a value gives or refers to, or their index."""
+    if isinstance(source, SourceReference) and not isinstance(source.source, Iterable):
+        return source.source.texts if isinstance(source.source, Documents) else source.source
+    if isinstance(source, str):
+        _refuse_name(source, pointer)
+    form = checks.mapping(source, pointer)
+    if form.keys() == {"text"}:
+        return {"": form["text"]}
+    if form.keys() != {"documents"}:
+        checks.refuse(pointer, _FORMS, source)
+    return checks.mapping(form["documents"], (pointer, "documents"))
 
 
 def _text(pointer: Pointer) -> str:
@@ -95,7 +106,7 @@ def _refuse_name(name: str, pointer: Pointer) -> NoReturn:
 
 
 def with_sources(schema: Any, sources: Mapping[str, Source]) -> Any:
-    """A schema in which the names of sources are replaced by what they hold. Other names stay, and are refused later.
+    """A schema with references to sources in place of their names. Other names stay, and are refused later.
 
     Args:
         schema: parsed JSON; what has no such names is not copied.
@@ -121,11 +132,54 @@ def _filled(value: Any, sources: Mapping[str, Source]) -> Any:
     if not isinstance(value, Mapping):
         return value
     filled = dict(value)
-    for word, written in ((QUOTE_OF, written_documents), (ONE_OF, written_names)):
+    for word, refers in ((QUOTE_OF, documents_reference), (ONE_OF, names_reference)):
         name = value.get(word)
         if isinstance(name, str) and name in sources:
-            filled |= written(sources[name], f"source {name!r:.100}")
+            filled[word] = refers(sources[name], f"source {name!r:.100}")
     return filled if filled != value else value
+
+
+def written_out(schema: Any) -> Any:
+    """A copy of plain JSON in which what sources hold stands in place of the references to them."""
+    if isinstance(schema, dict):
+        written = {key: written_out(value) for key, value in schema.items()}
+        for word, content in ((QUOTE_OF, written_documents), (ONE_OF, written_names)):
+            if isinstance(written.get(word), SourceReference):
+                written |= content(written[word].source)
+        return written
+    return [written_out(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def documents_reference(source: Any, what: str = "the source") -> SourceReference:
+    """What stands for documents. Errors as `written_documents`."""
+    from structgen.core.text_sets.corpus import Corpus
+
+    if isinstance(source, (Corpus, Documents)):
+        return SourceReference(source)
+    if not isinstance(source, (str, Mapping)):
+        raise _no_documents(source, what)
+    return SourceReference(Documents({"": source} if isinstance(source, str) else source))
+
+
+def names_reference(source: Any, what: str = "the source") -> SourceReference:
+    """What stands for names.
+
+    Raises:
+        ConstraintError: it is neither a list of texts nor a `NameSet`; as `NameSet.build`.
+    """
+    from structgen.core.text_sets.names import NameSet
+
+    _check_names(source, what)
+    return SourceReference(source if isinstance(source, NameSet) else NameSet.build(source))
+
+
+def _check_names(source: Any, what: str) -> None:
+    if isinstance(source, (str, Mapping)) or not isinstance(source, Iterable) or hasattr(source, "quote"):
+        raise ConstraintError(f"{what} is {type(source).__name__}; names need a list of texts, or a NameSet")
+
+
+def _no_documents(source: Any, what: str) -> ConstraintError:
+    return ConstraintError(f"{what} is {type(source).__name__}; quotes need a text, texts by name, or a Corpus")
 
 
 def written_documents(source: Any, what: str = "the source") -> dict[str, Any]:
@@ -143,9 +197,10 @@ def written_documents(source: Any, what: str = "the source") -> dict[str, Any]:
         return {QUOTE_OF: {"documents": source.texts()}, BOUNDARY: source.boundary_name, **folds}
     if isinstance(source, str):
         return {QUOTE_OF: {"text": source}}
+    source = source.texts if isinstance(source, Documents) else source
     if isinstance(source, Mapping):
         return {QUOTE_OF: {"documents": dict(source)}}
-    raise ConstraintError(f"{what} is {type(source).__name__}; quotes need a text, texts by name, or a Corpus")
+    raise _no_documents(source, what)
 
 
 def written_names(source: Any, what: str = "the source") -> dict[str, Any]:
@@ -154,8 +209,7 @@ def written_names(source: Any, what: str = "the source") -> dict[str, Any]:
     Raises:
         ConstraintError: it is neither a list of texts nor a `NameSet`.
     """
-    if isinstance(source, (str, Mapping)) or not isinstance(source, Iterable) or hasattr(source, "quote"):
-        raise ConstraintError(f"{what} is {type(source).__name__}; names need a list of texts, or a NameSet")
+    _check_names(source, what)
     return {ONE_OF: list(source)}
 
 

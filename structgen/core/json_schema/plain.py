@@ -11,6 +11,7 @@ import numpy as np
 
 from structgen.core.json_schema.checks import refuse
 from structgen.core.json_schema.pointers import ROOT, Pointer
+from structgen.core.text_sets.references import SourceReference
 
 _SCALARS = frozenset({int, float, bool, type(None), Decimal})
 UNNOTED = 10_000  # arrays and objects that are looked at before it is noted which ones: what holds itself has more
@@ -46,7 +47,7 @@ def _is_plain(value: Any) -> bool:
             node = node.values()
         for item in node:
             kind = item.__class__
-            if kind is str:
+            if kind is str or kind is SourceReference:
                 continue
             if kind is dict or kind is list:
                 todo.append(item)
@@ -80,7 +81,7 @@ def _copied(value: Any, pointer: Pointer) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
-        return str.__str__(value)
+        return value if value.__class__ is SourceReference else str.__str__(value)
     if value is None or isinstance(value, (bool, Decimal)):
         return value
     if isinstance(value, int):

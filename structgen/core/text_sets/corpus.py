@@ -13,12 +13,13 @@ import numpy as np
 from structgen.core.kernels.sorted import calls as k
 from structgen.core.text_sets.borders import BOUNDARIES, Boundary, boundary_number, starts_and_borders
 from structgen.core.text_sets.files import ArrayFile, content_digest, read_arrays, write_arrays
-from structgen.core.text_sets.folding import Fold, Folded, checked_folds, folded
+from structgen.core.text_sets.folding import FOLDS, Fold, Folded, checked_folds, folded
 from structgen.core.text_sets.sorted_texts import MAX_TEXT, Bytes, Int32, SortedTexts, encoded
 from structgen.errors import ConstraintError
 
 _KIND = "documents"
 _ARRAYS = {"text": "|u1", "starts": "<i4", "border": "|u1", "source": "|u1", "origin": "<i4"}
+_FACTS = {"names": list, "ends": list, "boundary": int, "digest": str, "folds": list}
 _NO_INTS = np.zeros(0, np.int32)
 _STEP = 4096  # bytes of text between places whose code points are counted
 MAX_PLACES = 16
@@ -135,13 +136,10 @@ class Corpus(SortedTexts):
             ConstraintError: it cannot be read, is no file of documents, of another version, truncated or damaged.
         """
         file = read_arrays(path, _KIND, _ARRAYS)
-        facts = ("names", "ends", "boundary", "digest", "folds")
-        names, ends, boundary, digest, folds = (file.facts[name] for name in facts)
-        text = file.arrays["text"]
-        fits = len(names) == len(ends) and ends and ends[-1] == len(text) and (np.diff([0, *ends]) > 1).all()
-        borders = 0 if boundary == k.CHAR else -(-len(text) // 8)
-        if not fits or len(file.arrays["border"]) != borders or not len(file.arrays["starts"]):
-            raise ConstraintError(f"{os.fspath(path)} is damaged: the documents do not fill their text")
+        wrong = _damage(file)
+        if wrong:
+            raise ConstraintError(f"{os.fspath(path)} is damaged: {wrong}")
+        names, ends, boundary, digest, folds = (file.facts[name] for name in _FACTS)
         corpus = cls(file.arrays, names, ends, boundary, digest, folds)
         whole = content_digest(_KIND, None, *file.arrays.values())
         if verify and whole != file.digest:
@@ -209,7 +207,7 @@ class Corpus(SortedTexts):
                     seen.add(quote)
                     yield quote
             if most is None and offset < end and len(part) >= least:
-                yield self.text[start:end].tobytes().decode()
+                yield self.text[start:end].tobytes().decode(errors="replace")
 
     @property
     def boundary_name(self) -> Boundary:
@@ -224,10 +222,10 @@ class Corpus(SortedTexts):
     def _texts(self) -> dict[str, str]:
         if self.folds:
             texts = self._source.tobytes()[:-1].split(b"\xff")
-            return {name: text.decode() for name, text in zip(self.documents, texts, strict=True)}
+            return {name: text.decode(errors="replace") for name, text in zip(self.documents, texts, strict=True)}
         ends = self._ends
         return {
-            name: self.text[begin : end - 1].tobytes().decode()
+            name: self.text[begin : end - 1].tobytes().decode(errors="replace")
             for name, begin, end in zip(self.documents, ends, ends[1:], strict=False)
         }
 
@@ -278,6 +276,31 @@ class Corpus(SortedTexts):
         heads = (self.text & 0xC0) != 0x80
         sums = np.add.reduceat(heads, np.arange(0, len(heads), _STEP), dtype=np.int64)
         return np.concatenate([[0], np.cumsum(sums)])
+
+
+def _damage(file: ArrayFile) -> str | None:
+    """What is wrong with the parts of a file, taken together."""
+    facts, text, starts = file.facts, file.arrays["text"], file.arrays["starts"]
+    if any(not isinstance(facts.get(name), kind) for name, kind in _FACTS.items()):
+        return f"it says {facts!r:.200} of its documents"
+    names, ends, boundary, folds = facts["names"], facts["ends"], facts["boundary"], facts["folds"]
+    if not all(isinstance(name, str) for name in names) or not all(type(end) is int for end in ends):
+        return "its documents have no names"
+    last = [-1, *ends][-1]
+    if len(names) != len(ends) or last != len(text) or last > MAX_TEXT or (np.diff([0, *ends]) <= 1).any():
+        return "the documents do not fill their text"
+    if not (text[np.array(ends) - 1] == k.END).all() or int((text == k.END).sum()) != len(ends):
+        return "its documents do not end where they should"
+    if not 0 <= boundary < len(BOUNDARIES) or not set(folds) <= set(FOLDS):
+        return f"there is no boundary {boundary} or fold of {folds!r:.100}"
+    if not len(starts) or int(starts.min()) < 0 or int(starts.max()) >= len(text):
+        return "quotes begin outside of its text"
+    if len(file.arrays["border"]) != (0 if boundary == k.CHAR else -(-len(text) // 8)):
+        return "its borders do not fit its text"
+    points = int(((text & 0xC0) != 0x80).sum())
+    sources = int((file.arrays["source"] == k.END).sum())
+    wrong = bool(folds) and (len(file.arrays["origin"]) != 2 * points or sources != len(ends))
+    return "what it was folded from does not fit its text" if wrong else None
 
 
 def _map_back(given: Mapping[str, str], parts: list[Folded]) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Files of arrays: a head that is checked, then the arrays as they are. Small files are read, large ones are mapped."""
+"""Files of arrays: a head that is checked, then the arrays as they are.
+
+Files are read, not mapped: a process that reads pages of a mapped file which somebody has truncated is ended by the
+system. What happens to a file that was opened does not matter.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,8 +24,6 @@ Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 MAGIC = b"structgen texts\n"
 VERSION = 1
-MAPPED_FROM = 64 << 20
-"""Bytes from which a file is mapped. What is smaller is read: what happens to the file then, does not matter."""
 MAX_HEAD = 64 << 20
 _ALIGNED = 64
 _PREFIX = len(MAGIC) + 8 + 16
@@ -73,7 +76,7 @@ def write_arrays(path: str | os.PathLike[str], file: ArrayFile) -> None:
 
 
 def read_arrays(path: str | os.PathLike[str], kind: str, wanted: dict[str, str]) -> ArrayFile:
-    """Open a file. Time grows with what is read, which for large files is the head.
+    """Read a file. Linear in its size.
 
     Args:
         path: of the file.
@@ -81,23 +84,21 @@ def read_arrays(path: str | os.PathLike[str], kind: str, wanted: dict[str, str])
         wanted: dtypes of the arrays that it must have, by name.
 
     Raises:
-        ConstraintError: it cannot be read, is no such file, of another version, or truncated.
+        ConstraintError: it cannot be read, is no such file, of another version, truncated or damaged.
     """
     try:
-        size = os.stat(path).st_size
         with open(path, "rb") as file:
-            begun = file.read(min(size, _PREFIX + MAX_HEAD) if size < MAPPED_FROM else _PREFIX)
-            head = _head(path, begun, file)
-        whole = np.fromfile(path, np.uint8) if size < MAPPED_FROM else np.memmap(path, np.uint8, "r")
+            head = _head(path, file)
+            if head["kind"] != kind:
+                _refuse(path, f"holds {head['kind']!r}; expected {kind!r}")
+            return ArrayFile(kind, head["digest"], head["facts"], _arrays(path, file, head, wanted))
     except (OSError, ValueError) as error:
         raise ConstraintError(f"{os.fspath(path)} cannot be read: {error}") from error
-    if head.get("kind") != kind:
-        _refuse(path, f"holds {head.get('kind')!r}; expected {kind!r}")
-    return ArrayFile(kind, str(head["digest"]), head["facts"], _arrays(path, whole, head, wanted))
 
 
-def _head(path: str | os.PathLike[str], begun: bytes, file: Any) -> dict[str, Any]:
-    """The head of a file, of which the first bytes are ``begun``."""
+def _head(path: str | os.PathLike[str], file: BufferedReader) -> dict[str, Any]:
+    """The head of a file."""
+    begun = file.read(_PREFIX)
     if begun[: len(MAGIC)] != MAGIC:
         _refuse(path, "is no file of names or documents (NameSet.save, Corpus.save)")
     if len(begun) < _PREFIX:
@@ -107,28 +108,33 @@ def _head(path: str | os.PathLike[str], begun: bytes, file: Any) -> dict[str, An
         _refuse(path, f"has version {version}; this structgen reads {VERSION}. Build it again")
     if length > MAX_HEAD:
         _refuse(path, f"has a head of {length:,} bytes; at most {MAX_HEAD:,} are read")
-    file.seek(_PREFIX)
     data = file.read(length)
-    if hashlib.blake2b(data, digest_size=16).digest() != begun[_PREFIX - 16 : _PREFIX]:
+    if hashlib.blake2b(data, digest_size=16).digest() != begun[_PREFIX - 16 :]:
         _refuse(path, "is truncated or damaged in its head")
-    head: dict[str, Any] = json.loads(data)
-    head["begin"] = _PREFIX + length
-    return head
+    try:
+        head: dict[str, Any] = json.loads(data)
+        types = {"kind": str, "digest": str, "facts": dict, "arrays": list}
+        if all(isinstance(head[name], type) for name, type in types.items()):
+            return head
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    _refuse(path, "is damaged: its head is not what was written")
 
 
-def _arrays(path: str | os.PathLike[str], whole: Array, head: dict[str, Any], wanted: dict[str, str]) -> Arrays:
-    """The arrays that a head lists."""
-    arrays: Arrays = {}
-    offset = int(head["begin"])
-    for name, dtype, count in head["arrays"]:
-        offset += -offset % _ALIGNED
-        size = int(count) * np.dtype(dtype).itemsize
-        if offset + size > len(whole):
-            _refuse(path, f"is truncated: it ends at byte {len(whole):,}, within the array {name!r}")
-        arrays[name] = np.frombuffer(whole, dtype, int(count), offset)
-        offset += size
-    if {name: each.dtype.str for name, each in arrays.items()} != wanted:
-        _refuse(path, f"has the arrays {sorted(arrays)}; expected {sorted(wanted)}")
+def _arrays(path: str | os.PathLike[str], file: BufferedReader, head: dict[str, Any], wanted: dict[str, str]) -> Arrays:
+    """The arrays that follow a head."""
+    listed = {str(name): (dtype, count) for name, dtype, count in head["arrays"]}
+    if {name: dtype for name, (dtype, _) in listed.items()} != wanted:
+        _refuse(path, f"has the arrays {sorted(listed)}; expected {sorted(wanted)}")
+    size, arrays = os.fstat(file.fileno()).st_size, Arrays()
+    for name, (dtype, count) in listed.items():
+        offset = file.tell() + -file.tell() % _ALIGNED
+        if type(count) is not int or not 0 <= count * np.dtype(dtype).itemsize <= size - offset:
+            _refuse(path, f"is truncated: it ends at byte {size:,}, within the array {name!r}")
+        file.seek(offset)
+        arrays[name] = np.empty(count, dtype)
+        if file.readinto(arrays[name].view(np.uint8).data) != arrays[name].nbytes:
+            _refuse(path, f"was truncated while it was read, within the array {name!r}")
     return arrays
 
 

@@ -76,10 +76,10 @@ class NameSet(SortedTexts):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, verify: bool = False) -> NameSet:
-        """A set that was saved. Large files are mapped: processes share them, and pages are read when they are used.
+        """A set that was saved. It is read whole: what happens to the file then does not matter.
 
         Args:
-            path: of the file. Do not write into it while it is open; `save` puts a new file in its place.
+            path: of the file.
             verify: whether the content is read and compared with its hash.
 
         Raises:
@@ -137,7 +137,7 @@ class NameSet(SortedTexts):
         return self.entries
 
     def __iter__(self) -> Iterator[str]:
-        return (name.decode() for name in self._names())
+        return (name.decode(errors="replace") for name in self._names())
 
     def __repr__(self) -> str:
         return f"NameSet({len(self):,} names, digest={self.digest!r})"

@@ -18,6 +18,8 @@ MAX_TEXT = (1 << 31) - 1
 """Bytes of all texts together: places in it are int32."""
 MAX_POINTS = (1 << 21) - 1
 """Code points of a quote, at most: a state holds a text of as many bytes as these have."""
+SHARED: dict[str, SortedTexts] = {}
+"""By their hash: texts that all processes of a server have, so that between them the hash is sent."""
 _NO_BYTES, _NO_INTS = np.zeros(0, np.uint8), np.zeros(0, np.int32)
 _NO_VOCABULARY: tuple[npt.NDArray[Any], ...] = (
     _NO_BYTES,
@@ -108,6 +110,9 @@ class SortedTexts:
     def _reader(self) -> SortedReader:
         return SortedReader(self, 0, None)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return (_shared, (self.digest,)) if self.digest in SHARED else super().__reduce_ex__(protocol)
+
     def __getstate__(self) -> dict[str, Any]:
         """What others compute of it is not sent."""
         return {name: value for name, value in vars(self).items() if name not in ("_reader", "bounds")}
@@ -137,6 +142,10 @@ class SortedReader:
         k.run(self.address, k.SHORTEST, state, out.ctypes.data, 0)
         begin, count = out.tolist()
         return self._arrays[1][begin : begin + count].tobytes()
+
+
+def _shared(digest: str) -> SortedTexts:
+    return SHARED[digest]
 
 
 def encoded(value: object, what: str) -> bytes:

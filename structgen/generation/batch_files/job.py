@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import abc
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice, tee
@@ -12,6 +13,7 @@ from typing import Any
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.text_sets.opening import PROMPT
 from structgen.errors import StructgenError
 from structgen.generation.batch import Outcome, beginning
 from structgen.generation.batch_files.lines import PromptRow, RowId
@@ -94,7 +96,7 @@ class BatchJob:
     def key(self, row: PromptRow) -> str:
         """What a row's output depends on, as 16 hexadecimal digits: prompt, constraint, model, options and seed."""
         own = row.specification
-        said = self.described if own is None else [own.kind, own.source, repr(own.options)]
+        said = self.described if own is None else [own.kind, own.source, repr(own.options), *_said(own.sources)]
         options = sorted(self.options.items())
         asked: list[Any] = [row.prompt, said, self.model, self.backend, self.dtype, options, self.seed]
         if self.deterministic:
@@ -170,3 +172,10 @@ def error_fields(error: Exception) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _said(sources: Mapping[str, Any]) -> list[str]:
+    """What sources other than the prompt are, where there are any: the hash of each."""
+    return [
+        f"{name!r}={getattr(source, 'digest', source)!r}" for name, source in sorted(sources.items()) if name != PROMPT
+    ]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from structgen.core.constraints.specs import DEFAULT_OPTIONS, FILE_KINDS, ConstraintSpec, checked_source
 from structgen.core.json_text import NamedTwiceError, named_once
+from structgen.core.text_sets.opening import PROMPT
 from structgen.errors import InputFileError, SpecificationError
 from structgen.generation.decoding.prompts import Prompt
 from structgen.options import JsonOptions
@@ -50,6 +51,8 @@ class RowFile:
         open: opens it, binary.
         is_csv: else JSON lines.
         options: of schemas.
+        sources: what names of sources in schemas stand for, by name, where the row gives no other.
+        schema: of rows that name no constraint, where it speaks of the prompt.
 
     A row has a ``prompt`` (text) or ``messages`` (a list), and if it likes an ``id`` (text or integer) and a constraint
     of its own: ``schema`` (JSON, or its text), ``lark``, ``gbnf``, ``ebnf`` (XGrammar's), ``regex``, or ``choice`` (a
@@ -61,6 +64,8 @@ class RowFile:
     open: Callable[[], BinaryIO]
     is_csv: bool = False
     options: JsonOptions = DEFAULT_OPTIONS
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    schema: Any = None
 
     @classmethod
     def at(cls, path: Path, options: JsonOptions = DEFAULT_OPTIONS) -> RowFile:
@@ -119,12 +124,21 @@ class RowFile:
                     try:
                         if isinstance(record, InputFileError):
                             raise record
-                        yield _row(line, number, record, self.is_csv, self.options)
+                        yield self._with_constraint(_row(line, number, record, self.is_csv, self.options))
                     except InputFileError as error:
                         error.line = line
                         refuse(error)
         except OSError as error:
             raise InputFileError(f"Cannot read {self.name}: {error.strerror or error}") from error
+
+    def _with_constraint(self, row: PromptRow) -> PromptRow:
+        """The row with what all rows have."""
+        own = row.specification
+        if own is None and self.schema is not None:
+            own = ConstraintSpec("schema", self.schema, self.options, sources=_sources(None, row.prompt, False))
+        if own is None or not self.sources:
+            return row if own is row.specification else replace(row, specification=own)
+        return replace(row, specification=replace(own, sources={**self.sources, **own.sources}))
 
 
 Record: TypeAlias = "Mapping[str, Any] | InputFileError"
@@ -224,17 +238,17 @@ def _row(line: int, number: int, record: Mapping[str, Any], is_csv: bool, option
     return PromptRow(line, id, prompt, specification)
 
 
-def _sources(value: Any, prompt: str | list[Any], is_csv: bool) -> dict[str, Any]:
+def _sources(value: Any, prompt: Prompt, is_csv: bool) -> dict[str, Any]:
     """What names of sources in the row's schema stand for: its cell ``sources``, and what the prompt says."""
     given = _cell("sources", value) if is_csv and value is not None else value or {}
     if not isinstance(given, dict):
         raise InputFileError(f"sources are texts or lists of names, by name, not {given!r:.40}")
     texts = {"": prompt} if isinstance(prompt, str) else _message_texts(prompt)
     texts = {name: text for name, text in texts.items() if text}
-    return {**({"prompt": texts} if texts else {}), **given}
+    return {**({PROMPT: texts} if texts else {}), **given}
 
 
-def _message_texts(messages: list[Any]) -> dict[str, str]:
+def _message_texts(messages: Sequence[Any]) -> dict[str, str]:
     contents = [message.get("content") if isinstance(message, Mapping) else None for message in messages]
     return {f"messages[{number}]": text for number, text in enumerate(contents) if isinstance(text, str)}
 

@@ -19,6 +19,7 @@ from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens, shortest_completion
 from structgen.generation.decoding.drawing import SURPRISING, Surprise, TokenDrawing
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
+from structgen.generation.decoding.regions import RegionMeter, Regions
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
 from structgen.generation.decoding.settled import settled_end
 from structgen.generation.decoding.stats import GenerationStats
@@ -58,6 +59,7 @@ class Output:
 
     Args:
         section: what a section of the output may take, whose marks its constraint demands. None: there is none.
+        regions: of its fields, where it is JSON and has no section.
         keeps_mass: whether ``token_log_mass`` and what is with it is wanted.
 
     Raises:
@@ -74,6 +76,7 @@ class Output:
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
         section: SectionBudget | None = None,
+        regions: Regions = (),
         keeps_mass: bool = False,
     ) -> None:
         self.token_ids: list[int] = []
@@ -97,6 +100,9 @@ class Output:
         self._speller = Speller(closing_tokens(vocabulary))
         self._closer = None if matcher is None else Closer(matcher, self._speller)
         self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
+        self._params, self._regions = params, RegionMeter(regions, vocabulary) if regions else None
+        if self._regions is not None:
+            self._drawing.params = self._regions.params(params)
         self._is_masked = False  # whether the bitmask is that of the matcher's state
         self._is_shaped = False  # whether tokens were turned down for the budget
         self._bytes = bytearray()
@@ -118,7 +124,7 @@ class Output:
 
     @property
     def params(self) -> SamplingParams:
-        """How its tokens are drawn."""
+        """How its next token is drawn."""
         return self._drawing.params
 
     @property
@@ -214,8 +220,8 @@ class Output:
 
     @property
     def is_adjusted(self) -> bool:
-        """Whether bias or penalties may change its logits, these by what was chosen before."""
-        return self._drawing.is_adjusted
+        """Whether each token must be drawn by itself: bias or penalties change logits, or regions how it is drawn."""
+        return self._drawing.is_adjusted or self._regions is not None
 
     def request(self, logits_row: int, mask_row: int) -> DrawRequest:
         """What is to be drawn next: see ``DrawRequest``."""
@@ -295,7 +301,7 @@ class Output:
             self._accept(token, masks=self.looks_ahead)
             closes = self._closer.closes_after(token, self.remaining - 1)
             self._is_shaped |= not closes
-            if closes and not self._section_closes(token):
+            if closes and not (self._section_closes(token) and self._regions_close(token)):
                 closes, self._closer.plan = False, plan
             if not closes:
                 self._matcher.rollback(1)
@@ -314,18 +320,30 @@ class Output:
         data = bytes(self._bytes) + self._vocabulary.tokens[token]
         return self._section.fits(data, len(self._bytes), self._closer.completion())
 
+    def _regions_close(self, token: int) -> bool:
+        """Whether the fields that are open can be closed within their limits after ``token``, just accepted."""
+        if self._regions is None or self._closer is None or not self._regions.is_limited:
+            return True
+        return self._regions.fits(self._vocabulary.tokens[token], self._closer.completion())
+
     def _closing_token(self) -> int | None:
-        """The next token of what closes the section, if its budget is used up."""
+        """The next token of what closes a section or field, if its budget is used up."""
+        if self._regions is not None and self._closer is not None and self._regions.is_limited:
+            completion = self._closer.completion()
+            return self._spelled_first(completion, self._regions.closing(completion))
         if self._section is None or self._closer is None or self.remaining <= 0 or not self._section.is_near(0):
             return None
         completion = self._closer.completion()
-        tokens = self._section.closing(self._bytes, completion)
-        if not tokens:
+        return self._spelled_first(completion, self._section.closing(self._bytes, completion))
+
+    def _spelled_first(self, completion: bytes, tokens: Sequence[int]) -> int | None:
+        """The first of the tokens that end a part, which the completion begins with; None of none."""
+        if not tokens or self.remaining <= 0:
             return None
         remaining = completion[len(self._vocabulary.tokens[tokens[0]]) :]
-        if not self._speller.fits(remaining, self.remaining - 1):  # spelled so, the output would not fit
-            tokens = self._speller.fewest(completion) or tokens
-        return tokens[0]
+        if self._speller.fits(remaining, self.remaining - 1):
+            return tokens[0]
+        return (self._speller.fewest(completion) or tokens)[0]  # spelled so, the output would not fit
 
     def _follow_plan(self, allowed: Ids, log_probs: LogProbs) -> None:
         """Take the first token of the known completion, the fewest tokens that spell it."""
@@ -372,6 +390,12 @@ class Output:
         self.stats.output_tokens += 1
         if self._section is not None and not self._section.is_over:
             self._section.add(self._bytes, before)
+        if self._regions is not None and self._closer is not None:
+            self._regions.add(bytes(self._bytes[before:]), self._closer.completion)
+            self._drawing.params, self.stats.exceeded_regions = (
+                self._regions.params(self._params),
+                self._regions.exceeded,
+            )
         self._stop_at_string(before)
 
     def _stop_at_string(self, before: int) -> None:

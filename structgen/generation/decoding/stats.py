@@ -25,6 +25,7 @@ class GenerationStats:
         draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
         accepted_prediction_tokens, rejected_prediction_tokens: of a predicted text, tokens that the output has where
             they were expected, and the others.
+        exceeded_regions: values of fields that have more tokens than their regions' ``max_tokens``.
     """
 
     prompt_tokens: int = 0
@@ -42,3 +43,4 @@ class GenerationStats:
     draft_seconds: float = 0.0
     accepted_prediction_tokens: int = 0
     rejected_prediction_tokens: int = 0
+    exceeded_regions: int = 0

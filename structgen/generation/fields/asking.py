@@ -77,9 +77,3 @@ def _pointer(pointer: Any) -> str:
             f"{pointer!r:.100} is no JSON Pointer: that is '' or begins with '/'{hint}", option="fields", value=pointer
         )
     return pointer
-
-
-def matches(pattern: str, pointer: str) -> bool:
-    """Whether a pointer is one that a pattern means: ``*`` stands for any index or name."""
-    wanted, parts = pattern.split("/"), pointer.split("/")
-    return len(wanted) == len(parts) and all(each in ("*", part) for each, part in zip(wanted, parts, strict=True))

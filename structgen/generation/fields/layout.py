@@ -57,7 +57,23 @@ def layout_of(constraint: Constraint | None, asked: Fields) -> Layout:
     return Layout(isinstance(answer, JsonSchemaConstraint), isinstance(constraint, Thinking))
 
 
-def _check_names(pointer: str, schema: Any) -> None:
+def check_regions(constraint: Constraint | None, pointers: Iterable[str]) -> None:
+    """Refuse regions of outputs that are no JSON from their first byte on, and slips in their names.
+
+    Raises:
+        OptionsError: there are such.
+    """
+    if not isinstance(constraint, JsonSchemaConstraint):
+        raise OptionsError(
+            "regions are fields of JSON, and the output is none, or thinks first; give a JSON Schema or a type as the "
+            "constraint",
+            option="regions",
+        )
+    for pointer in pointers:
+        _check_names(pointer, constraint.schema, "regions")
+
+
+def _check_names(pointer: str, schema: Any, option: str = "fields") -> None:
     """Refuse a pointer with a name that is a slip for a declared one."""
     declared = set(_declared(schema))
     for part in pointer.split("/")[1:]:
@@ -65,8 +81,8 @@ def _check_names(pointer: str, schema: Any) -> None:
         near = get_close_matches(name, declared, 1, LIKENESS)
         if near and name not in declared and name != "*" and not name.isdigit():
             raise OptionsError(
-                f"fields names {pointer!r:.100}; the schema has no {name!r:.60}, did you mean {near[0]!r}?",
-                option="fields",
+                f"{option} names {pointer!r:.100}; the schema has no {name!r:.60}, did you mean {near[0]!r}?",
+                option=option,
                 value=pointer,
             )
 

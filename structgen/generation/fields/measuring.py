@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.protocols import Grammar, Matcher
-from structgen.core.json_spans import ValueSpan, value_spans
+from structgen.core.json_spans import ValueSpan, matches, value_spans
 from structgen.errors import GenerationError
-from structgen.generation.fields.asking import Fields, matches
+from structgen.generation.fields.asking import Fields
 from structgen.generation.fields.events import Decider, canonical, named_value, reply_event, type_event, value_event
 from structgen.generation.fields.layout import Layout
 from structgen.generation.fields.options import few_events

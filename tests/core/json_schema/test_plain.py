@@ -19,6 +19,7 @@ import structgen
 from structgen import ConstraintError, JsonOptions, OptionsError, SchemaError, SchemaTooComplexError, Vocabulary
 from structgen.core.json_schema.lowering import lower
 from structgen.core.json_schema.plain import UNNOTED, plain_json
+from tests.many import nightly
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 
@@ -141,7 +142,7 @@ def deep(word: str, depth: int, wrap: Any = lambda child: child) -> Any:
 
 
 @pytest.mark.first_case
-@pytest.mark.parametrize("depth", [5_000, 100_000])
+@pytest.mark.parametrize("depth", [5_000, pytest.param(100_000, marks=nightly)])
 @pytest.mark.parametrize(
     ("word", "wrap"),
     [

@@ -10,6 +10,7 @@ import pytest
 from structgen.core.regex.dfa import accepts
 from structgen.core.regex.formats import format_dfa
 from structgen.core.regex.unicode.properties import property_set
+from tests.many import nightly
 
 LETTERS = "ab-l1·.אבײة٠۰字ぁァ・क्षéßς͵α\u200d\u200c\u05f3َبيدا\u07ca\u0713"
 
@@ -64,6 +65,7 @@ def test_every_character(names, form):
 
 
 @pytest.mark.full
+@nightly
 def test_what_is_left_out_of_short_names(names):
     """Names of one character and a letter: what ``idna`` takes besides are the marks and letters that form C joins."""
     joined = property_set("idn", "NFC")

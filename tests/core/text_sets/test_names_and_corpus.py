@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import pickle
 import random
+import re
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +96,8 @@ def test_wrong_data_is_refused(case: str) -> None:
         make()
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_damaged_files(mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_files(tmp_path: Path) -> None:
     """Each is refused when it is opened, or read as some other texts: nothing is read outside of the file."""
-    if mapped:
-        monkeypatch.setattr(files, "MAPPED_FROM", 0)
     rng = random.Random(5)
     kinds: list[tuple[Any, Callable[[Any], Any]]] = [
         (NameSet.build([f"name {number}" for number in range(200)]), one_of),
@@ -119,6 +121,10 @@ def test_damaged_files(mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
                 assert str(broken) in str(error)
                 continue
             walk(constraint(opened), rng)
+            if isinstance(opened, Corpus):
+                assert opened.quote("rose is") and opened.texts() and list(islice(opened.some_quotes(1, 9), 5))
+            else:
+                assert list(opened)
     with pytest.raises(ConstraintError, match="holds 'documents'"):
         NameSet.open(path)
     with pytest.raises(ConstraintError, match="cannot be read"):
@@ -131,6 +137,58 @@ def test_damaged_files(mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "later").write_bytes(later)
     with pytest.raises(ConstraintError, match="version 9"):
         Corpus.open(tmp_path / "later")
+
+
+def forged(data: bytes, change: Callable[[Any], Any]) -> bytes:
+    """A file whose head was changed, and has the hash of what it is now."""
+    begin = len(files.MAGIC) + 24
+    length = int.from_bytes(data[begin - 20 : begin - 16], "little")
+    head = json.loads(data[begin : begin + length])
+    new = json.dumps(change(head) or head).encode()
+    pad = bytes(-(begin + len(new)) % 64)
+    arrays = data[begin + length + -(begin + length) % 64 :]
+    prefix = data[: begin - 20] + len(new).to_bytes(4, "little") + hashlib.blake2b(new, digest_size=16).digest()
+    return prefix + new + pad + arrays
+
+
+FORGED: dict[str, Callable[[Any], Any]] = {
+    "a list": lambda head: [head],
+    "no arrays": lambda head: head.pop("arrays") and None,
+    "objects": lambda head: head["arrays"][0].__setitem__(1, "|O"),
+    "not a triple": lambda head: head["arrays"][0].pop() and None,
+    "fewer than none": lambda head: head["arrays"][0].__setitem__(2, -5),
+    "very many": lambda head: head["arrays"][0].__setitem__(2, 1 << 70),
+    "no number": lambda head: head["arrays"][0].__setitem__(2, "9"),
+    "no digest": lambda head: head.update(digest=None),
+    "no facts": lambda head: head["facts"].clear(),
+    "boundary": lambda head: head["facts"].update(boundary=7),
+    "fold": lambda head: head["facts"].update(folds=["all"]),
+    "ends": lambda head: head["facts"].update(ends=["1", "2"]),
+    "falling ends": lambda head: head["facts"].update(ends=head["facts"]["ends"][::-1]),
+    "names": lambda head: head["facts"].update(names=[1, 2]),
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_forged_heads(case: str, tmp_path: Path) -> None:
+    Corpus.build({"a": "ab", "b": "b a rose"}, "word", True).save(tmp_path / "x")
+    whole = (tmp_path / "x").read_bytes()
+    (tmp_path / "x").write_bytes(forged(whole, lambda head: None))
+    assert Corpus.open(tmp_path / "x", verify=True).quote("rose").occurrences == 1
+    (tmp_path / "x").write_bytes(forged(whole, FORGED[case]))
+    with pytest.raises(ConstraintError, match=re.escape(str(tmp_path / "x"))):
+        Corpus.open(tmp_path / "x")
+
+
+def test_what_happens_to_a_file_that_is_open(tmp_path: Path) -> None:
+    """It may be truncated, written into or removed: the texts are those that were opened."""
+    names, path = NameSet.build([f"{number:09}" for number in range(4000)]), tmp_path / "x"
+    for change in (lambda: os.truncate(path, 40), lambda: path.write_bytes(bytes(90_000)), path.unlink):
+        names.save(path)
+        opened = NameSet.open(path)
+        change()
+        assert "000003999" in opened and opened == names and list(opened) == list(names)
+        assert one_of(opened).compile(BYTES).matcher().accept_bytes(b"000003999")
 
 
 def walk(constraint: Any, rng: random.Random) -> None:

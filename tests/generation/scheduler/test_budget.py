@@ -19,6 +19,7 @@ from structgen.generation.scheduler.budget import SchedulerLimits, StepCost
 from structgen.generation.scheduler.request import Handle, Request, State
 from structgen.generation.scheduler.scheduler import Scheduler
 from tests.fakes import vocabulary
+from tests.many import nightly
 
 VOCABULARY = vocabulary()
 
@@ -39,7 +40,7 @@ class Timed(TinyRows):
 
 
 @pytest.mark.first_case
-@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=nightly), 0.05])
 @pytest.mark.parametrize(
     "costs",
     [(0.08, 0.003, 0.0), (0.08, 0.003, 4e-6), (0.01, 0.0001, 1e-7), (0.0, 0.003, 1e-6)],
@@ -102,7 +103,7 @@ class TimedPadded(PaddedRows):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=nightly), 0.05])
 def test_rows_that_share_calls_are_not_held_up_either(noise: float) -> None:
     """Four padded rows beside 4,000 tokens of a prompt, which is read in pieces of its own."""
     reader = TimedPadded(0.02, 0.002, noise)
@@ -137,7 +138,7 @@ class Unified(Timed):
 
 @pytest.mark.full
 @pytest.mark.parametrize("costs", [LLAMA, (0.0, 0.012, 1e-6)], ids=["llama.cpp", "a call for each token"])
-@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=nightly), 0.05])
 @pytest.mark.parametrize("kind", [Timed, Unified])
 def test_one_row_is_not_held_up_where_every_token_costs(
     costs: tuple[float, float, float], noise: float, kind: type[Timed]

@@ -35,6 +35,7 @@ from tests.fakes import CharTokenizer, FakeMatcher, NestedMatcher, WordsMatcher,
 from tests.generation.decoding.plain_loop import decode as plain
 from tests.generation.decoding.writing import decode
 from tests.generation.speculative.worlds import ALPHA, TableModel, g_test, matcher, outcomes, samples, small_vocabulary
+from tests.many import nightly
 
 TARGET = TableModel(5, seed=1, scale=2.0)
 DRAFT = TableModel(5, seed=2, scale=2.0)
@@ -180,6 +181,7 @@ def test_the_unbroken_loop_passes() -> None:
 
 
 @pytest.mark.full
+@nightly
 def test_no_residual_correction_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "structgen.generation.speculative.rules._sample_or",
@@ -210,6 +212,7 @@ def test_an_unmasked_draft_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.full
+@nightly
 def test_a_mask_after_the_filter_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The draft's top-k taken over all tokens, the mask put on what is left."""
 
@@ -232,6 +235,7 @@ def test_a_mask_after_the_filter_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.full
+@nightly
 def test_an_off_by_one_node_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of the node before."""
     right = verification.verify
@@ -244,6 +248,7 @@ def test_an_off_by_one_node_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.full
+@nightly
 def test_dropping_draws_for_what_they_are_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verifying as if nothing had been drawn where the draw was an unlikely one."""
     right = model_drafter._ModelSource._draw

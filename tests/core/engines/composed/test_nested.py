@@ -25,6 +25,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import EmptyLanguageError
 from structgen.options import JsonOptions
 from tests.core.engines.composed.oracle import check_walks, inlined, remembered, vocabulary
+from tests.many import cases
 
 COMPACT = JsonOptions(whitespace="compact")
 LETTERS = 'ab1[],"<'
@@ -114,7 +115,7 @@ def test_random_nests(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", cases(20, 9))
 def test_put_in_place_or_apart(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same language, where each grammar ignores something of its own."""
     rng = random.Random(seed)

@@ -16,6 +16,7 @@ import pytest
 
 from structgen import JsonOptions, UnsatisfiableSchemaError, compile_json_schema
 from structgen.core.vocabulary.vocabulary import Vocabulary
+from tests.many import cases
 
 BYTES = Vocabulary([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256], special_token_ids=[256])
 ONE_SPELLING = JsonOptions(whitespace="compact", key_order="any")
@@ -260,7 +261,7 @@ def test_random_walks_end(number: int, options: JsonOptions) -> None:
     schema = {"type": "array", **WALKED[number]}
     random_ = random.Random(number)
     likely = b'[]{}",:0123456789.eE+-ab\\u0 ntrlf'
-    for _ in range(60):
+    for _ in cases(60, 20):
         matcher = compile_json_schema(schema, BYTES, options).matcher()
         text = b""
         for _ in range(random_.randrange(40)):

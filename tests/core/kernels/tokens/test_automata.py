@@ -10,6 +10,7 @@ import pytest
 
 from structgen.core.kernels.tokens import calls as c
 from structgen.core.regex.pattern import pattern_dfa
+from tests.many import nightly
 
 Int32 = npt.NDArray[np.int32]
 SPACES = [p for p in range(0x80, 0x110000) if unicodedata.category(chr(p)) in ("Zs", "Zl", "Zp")] + [0xFEFF]
@@ -71,7 +72,11 @@ def tables() -> list[Int32]:
 
 
 @pytest.mark.first_case
-@pytest.mark.parametrize("table", tables(), ids=lambda table: f"{len(table)} states")
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(table, marks=nightly if len(table) > 100 else ()) for table in tables()],
+    ids=lambda table: f"{len(table)} states",
+)
 def test_add_rows(table: Int32) -> None:
     count, base = len(table), 3
     pool, flags, looping, wides = (

@@ -19,6 +19,7 @@ from structgen.core.engines.json.value_graph import disk_cache
 from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.json_schema.lowering import lower
 from structgen.core.vocabulary import store
+from tests.many import cases
 from tests.schemas_strategy import options, schemas
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
@@ -103,7 +104,7 @@ def test_damaged_and_foreign_files_are_misses(folder: Path) -> None:
     (path,) = files(folder)
     whole, random = path.read_bytes(), Random(7)
     damaged = [b"", whole[: len(whole) // 2], whole[:-1], b"PK\x03\x04" + whole[4:][::-1]]
-    for _ in range(30):
+    for _ in cases(30, 10):
         place = random.randrange(len(whole))
         damaged.append(whole[:place] + bytes([whole[place] ^ 1 << random.randrange(8)]) + whole[place + 1 :])
     for data in damaged:

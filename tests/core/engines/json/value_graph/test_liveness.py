@@ -18,6 +18,7 @@ from structgen import JsonOptions, Vocabulary, compile_json_schema
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.lowering import Lowered, lower
 from structgen.errors import UnsatisfiableSchemaError, UnsupportedSchemaError
+from tests.many import cases
 
 BYTES = Vocabulary([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256], special_token_ids=[256])
 OPTIONS = {order: JsonOptions.exact(key_order=order, whitespace="compact") for order in ("any", "declared")}
@@ -26,7 +27,7 @@ PATTERNS = ["^x1?$", "^[ab]$", "^z", "", "^[^x]*$", "^[a-z]$"]
 # Nothing satisfies these, the second and third only by their recursion.
 DEAD: list[Any] = [False, {"$ref": "#/$defs/dead"}, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/dead"}}]
 DEFS = {"dead": {"type": "object", "required": ["s"], "properties": {"s": {"$ref": "#/$defs/dead"}}}}
-SEEDS = range(12)  # of 40 schemas each
+SEEDS = cases(12, 4)  # of 40 schemas each
 
 
 def random_object(random: Random) -> dict[str, Any]:

@@ -1,0 +1,127 @@
+"""Which values of a JSON text are open, byte by byte, while it is being written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Self
+
+from structgen.core.json_schema.pointers import escape
+
+_BLANKS = frozenset(b" \t\r\n")
+_NUMBER = frozenset(b"-+.eE0123456789")
+_WORDS = {ord("t"): 3, ord("f"): 4, ord("n"): 3}  # letters after the first
+
+
+@dataclass(eq=False, slots=True)
+class OpenValue:
+    """A value that has begun, or may begin next: after the ``:``, ``[`` or ``,`` before it.
+
+    Attributes:
+        pointer: JSON Pointer (RFC 6901).
+        kind: "": it has not begun; then what it is, by its first byte: one of ``{["0w`` (w: a word).
+        index: of the item that comes next, of an array.
+        key: of the member that comes next, of an object: its text as far as it goes; None: no key has begun.
+        missing: of a word: letters; of a string or key: 1 after a backslash.
+    """
+
+    pointer: str
+    kind: str = ""
+    index: int = 0
+    key: bytes | None = None
+    missing: int = 0
+    is_key_whole: bool = False
+
+
+@dataclass
+class JsonPlaces:
+    """The values that are open at the end of a text, outer ones first. The text must be the beginning of JSON."""
+
+    values: list[OpenValue] = field(default_factory=lambda: [OpenValue("")])
+
+    def copy(self) -> tuple[Self, dict[int, OpenValue]]:
+        """The same state, and the values of the copy's by the ``id`` of these."""
+        copies = {id(each): _copied(each) for each in self.values}
+        return type(self)(list(copies.values())), copies
+
+    def read(self, data: bytes) -> list[OpenValue]:
+        """Go on with these bytes: the values that hold at least one of them, outer ones first in their order."""
+        touched: dict[int, OpenValue] = {}
+        for byte in data:
+            for each in self._step(byte):
+                touched.setdefault(id(each), each)
+        return list(touched.values())
+
+    def _step(self, byte: int) -> list[OpenValue]:
+        """Read a byte: the values that it is part of."""
+        if not self.values:
+            return []
+        last = self.values[-1]
+        is_over = byte not in _NUMBER if last.kind == "0" else not last.kind and byte == ord("]")
+        if is_over:  # a number before what follows it; an item that might have come
+            self.values.pop()
+        if not self.values:
+            return []
+        holding = list(self.values)
+        self._go_on(self.values[-1], byte)
+        return holding
+
+    def _go_on(self, last: OpenValue, byte: int) -> None:
+        if not last.kind:
+            self._begin(last, byte)
+        elif last.kind == "w":
+            last.missing -= 1
+            if not last.missing:
+                self.values.pop()
+        elif last.kind == '"':
+            if _is_closed(last, byte):
+                self.values.pop()
+        elif last.kind == "{":
+            self._in_object(last, byte)
+        elif last.kind == "[":
+            self._in_array(last, byte)
+
+    def _begin(self, last: OpenValue, byte: int) -> None:
+        if byte in _BLANKS:
+            return
+        if byte in _WORDS:
+            last.kind, last.missing = "w", _WORDS[byte]
+        elif byte in b'{["':
+            last.kind = chr(byte)
+        else:
+            last.kind = "0"
+        if last.kind == "[":
+            self.values.append(OpenValue(f"{last.pointer}/0"))
+
+    def _in_array(self, last: OpenValue, byte: int) -> None:
+        if byte == ord("]"):
+            self.values.pop()
+        elif byte == ord(","):
+            last.index += 1
+            self.values.append(OpenValue(f"{last.pointer}/{last.index}"))
+
+    def _in_object(self, last: OpenValue, byte: int) -> None:
+        if last.key is not None and not last.is_key_whole:
+            last.is_key_whole = _is_closed(last, byte)
+            last.key += bytes([byte])
+        elif byte == ord("}"):
+            self.values.pop()
+        elif byte == ord('"'):
+            last.key, last.is_key_whole = b'"', False
+        elif byte == ord(":"):
+            name = json.loads((last.key or b'""').decode(errors="replace"), strict=False)
+            last.key = None
+            self.values.append(OpenValue(f"{last.pointer}/{escape(name)}"))
+
+
+def _is_closed(text: OpenValue, byte: int) -> bool:
+    """Whether a byte ends the string that is open; it is noted whether the next one is escaped."""
+    is_escaped, text.missing = text.missing, 0
+    if is_escaped:
+        return False
+    text.missing = int(byte == ord("\\"))
+    return byte == ord('"')
+
+
+def _copied(value: OpenValue) -> OpenValue:
+    return OpenValue(value.pointer, value.kind, value.index, value.key, value.missing, value.is_key_whole)

@@ -1,0 +1,112 @@
+"""Several samples, one answer: ``Generator.vote``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, Literal, TypeAlias, get_args
+
+from structgen.core.constraints.base import Constraint, T_co, value_of
+from structgen.core.constraints.json import JsonSchemaConstraint, as_constraint
+from structgen.core.json_text import loads_exact
+from structgen.errors import OptionsError, StructgenError
+from structgen.generation.consensus import By, Consensus, Utility, consensus
+from structgen.generation.decoding.prompts import Prompt
+from structgen.generation.fields.events import canonical
+from structgen.generation.results import GenerationResult
+from structgen.options import JsonOptions, check_count
+
+Draw: TypeAlias = Literal["iid", "distinct"]
+
+
+@dataclass(frozen=True)
+class VoteResult(Consensus[T_co], Generic[T_co]):
+    """One answer from several outputs; ``value`` is what the constraint makes of ``text``.
+
+    Attributes:
+        text: of the answer; that of a result, or of what the fields say together.
+        results: the outputs that have voted.
+        weights: of each: 1; of draws that are distinct, in proportion to the model's own probabilities.
+        failed: outputs that were not written whole, or whose values the type's own validators refuse.
+    """
+
+    text: str = ""
+    results: tuple[GenerationResult[Any], ...] = ()
+    weights: tuple[float, ...] = ()
+    failed: int = 0
+
+
+def vote(
+    generator: Any, prompt: Prompt, constraint: Any, n: int, by: By, draw: Draw, utility: Utility | None,
+    options: dict[str, Any],
+) -> VoteResult[Any]:  # fmt: skip
+    """See ``Generator.vote``."""
+    check_count("n", n)
+    if draw not in get_args(Draw):
+        raise OptionsError(f"draw must be iid or distinct, not {draw!r:.60}", option="draw", value=draw)
+    checked = as_constraint(constraint)
+    if checked is None:
+        raise OptionsError("a vote needs a constraint: free texts are hardly ever equal", option="constraint")
+    drawn = _distinct if draw == "distinct" else _independent
+    results, weights, failed = drawn(generator, prompt, checked, n, options)
+    is_json = isinstance(checked, JsonSchemaConstraint)
+    values = [loads_exact(result.text) if is_json else result.text for result in results]
+    chosen = consensus(values, weights, by=by, utility=utility, accepts=_acceptor(generator, checked))
+    text = _text_of(chosen.value, values, results)
+    parts = {each.name: getattr(chosen, each.name) for each in fields(Consensus)}
+    parts["value"] = value_of(checked, text)
+    return VoteResult(**parts, text=text, results=tuple(results), weights=tuple(weights), failed=failed)
+
+
+_Drawn: TypeAlias = "tuple[list[GenerationResult[Any]], list[float], int]"
+
+
+def _independent(generator: Any, prompt: Prompt, constraint: Constraint, n: int, options: dict[str, Any]) -> _Drawn:
+    outcomes = generator.batch(
+        [prompt] * n, constraint, return_exceptions=True, **{"temperature": 1.0, **options}
+    )  # fmt: skip
+    results = [each for each in outcomes if isinstance(each, GenerationResult)]
+    if not results:
+        raise next(each for each in outcomes if isinstance(each, StructgenError))
+    return results, [1.0] * len(results), n - len(results)
+
+
+def _distinct(generator: Any, prompt: Prompt, constraint: Constraint, n: int, options: dict[str, Any]) -> _Drawn:
+    run = generator.search(prompt, constraint, method="gumbel", n=n, **options)
+    highest = max(result.log_prob_global for result in run.results)
+    return list(run.results), [math.exp(result.log_prob_global - highest) for result in run.results], 0
+
+
+def _acceptor(generator: Any, constraint: Constraint) -> Callable[[Any], bool]:
+    """Whether the constraint, and the type's own validators, take a JSON value in any spelling."""
+    spelled = constraint
+    if isinstance(constraint, JsonSchemaConstraint):
+        spelling = {each.name: getattr(JsonOptions.exact(), each.name) for each in fields(JsonOptions)}
+        changes = {name: value for name, value in spelling.items() if value != getattr(JsonOptions(), name)}
+        spelled = replace(constraint, options=replace(constraint.options, **changes))
+
+    def accepts(value: Any) -> bool:
+        text, matcher = _json(value), spelled.compile(generator.vocabulary).matcher()
+        try:
+            constraint.parse(text)
+        except StructgenError:
+            return False
+        return bool(matcher.accept_bytes(text.encode()) and matcher.is_accepting())
+
+    return accepts
+
+
+def _text_of(value: Any, values: list[Any], results: list[GenerationResult[Any]]) -> str:
+    """The text of the first result that has a value; else what spells it."""
+    name = canonical(value)
+    equal = (one.text for one, each in zip(results, values, strict=True) if canonical(each) == name)
+    return next(equal, None) or _json(value)
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:  # a number that no float is
+        return canonical(value)

@@ -1,0 +1,154 @@
+"""Fields with a temperature and a budget of their own, over random schemas, counted again in the finished texts."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import accumulate
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+import structgen
+from structgen.core.json_spans import matches, value_spans
+from structgen.errors import OptionsError
+from structgen.generation.decoding.regions import Region
+from structgen.generation.generator import Generator
+from structgen.generation.models.tiny import TinyModel
+from structgen.generation.results import GenerationResult
+from structgen.generation.sampling import allowed_token_ids, to_numpy
+from tests.many import cases
+
+PIECES = ['": "', '",', "ab", "abc", "\\n", '{"', "[", "],", "12", ", ", "true", '"]', "é"]
+TOKENS = [*(bytes([byte]) for byte in range(256)), *(piece.encode() for piece in PIECES), None]
+
+
+class Bytes:
+    eos_token_id, chat_template = len(TOKENS) - 1, None
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return list(text.encode())
+
+
+def generator(seed: int) -> Generator:
+    vocabulary = structgen.Vocabulary(TOKENS, eos_token_ids=len(TOKENS) - 1)
+    return Generator(TinyModel(len(TOKENS), seed=seed, order=2, scale=1.5), Bytes(), vocabulary=vocabulary)
+
+
+def schema(rng: random.Random, depth: int = 0) -> dict[str, Any]:
+    kind = rng.randrange(7 if depth < 2 else 5)
+    if kind == 5:
+        return {"type": "array", "items": schema(rng, depth + 1), "minItems": rng.randrange(2), "maxItems": 4}
+    if kind == 6:
+        names = rng.sample(["a", "b", "c"], rng.randint(1, 3))
+        members = {name: schema(rng, depth + 1) for name in names}
+        required = rng.sample(names, rng.randint(0, len(names)))
+        return {"type": "object", "properties": members, "required": required, "additionalProperties": False}
+    string: dict[str, Any] = {"type": "string", "minLength": rng.randrange(4)}
+    scalars: list[dict[str, Any]] = [{"type": "integer"}, {"enum": ["abcabc", 12, None]}, {"type": ["boolean", "null"]}]
+    return [string, string, *scalars][kind]
+
+
+def token_counts(result: GenerationResult[Any]) -> dict[str, int]:
+    """How many tokens hold a byte of each value."""
+    texts = [TOKENS[token] or b"" for token in result.token_ids]
+    ends = list(accumulate(map(len, texts)))
+    spans = value_spans(b"".join(texts))
+    return {
+        each.pointer: sum(
+            end > each.start and end - len(text) < each.end for end, text in zip(ends, texts, strict=True)
+        )
+        for each in spans
+    }
+
+
+@pytest.mark.parametrize("seed", cases(10_000, 60))
+def test_no_value_has_more_tokens_than_its_limit_but_those_that_are_counted(seed: int) -> None:
+    rng = random.Random(seed)
+    source = {"type": "object", "properties": {"x": schema(rng), "y": schema(rng)}, "required": ["x", "y"],
+              "additionalProperties": False}  # fmt: skip
+    regions = {
+        pointer: Region(rng.choice([None, 0.0, 2.0]), rng.choice([None, 1, 2, 5, 12]))
+        for pointer in rng.sample(["/x", "/y", "/x/*", "/*", "/y/a", "", "/x/0"], rng.randint(1, 3))
+    }
+    try:
+        result = generator(seed).generate(
+            "x", source, regions=regions, temperature=rng.choice([0.0, 1.0]), seed=seed, schema_in_prompt=False,
+            max_new_tokens=rng.choice([40, 120]), draft=rng.choice([None, "ngram"]),
+        )  # fmt: skip
+    except structgen.IncompleteOutputError:
+        return
+    except OptionsError as error:
+        assert "did you mean" in str(error)
+        return
+    jsonschema.validate(result.value, source)
+    counts = token_counts(result)
+    limits = {
+        pointer: next((region.max_tokens for pattern, region in regions.items() if matches(pattern, pointer)), None)
+        for pointer in counts
+    }
+    exceeded = {pointer for pointer, limit in limits.items() if limit is not None and counts[pointer] > limit}
+    assert len(exceeded) == result.stats.exceeded_regions
+
+
+@pytest.mark.parametrize("limit", range(1, 12))
+def test_a_text_is_closed_at_its_limit(limit: int) -> None:
+    source = {"type": "object", "properties": {"why": {"type": "string"}, "n": {"type": "integer"}},
+              "required": ["why", "n"], "additionalProperties": False}  # fmt: skip
+    for seed in cases(20, 3):
+        result = generator(seed).generate(
+            "x", source, regions={"/why": Region(1.0, limit)}, seed=seed, schema_in_prompt=False, max_new_tokens=300
+        )
+        assert token_counts(result)["/why"] <= max(limit, 2) and result.stats.exceeded_regions <= (limit < 2)
+
+
+def test_tokens_in_a_region_have_its_temperature() -> None:
+    """Within: the likeliest token that is allowed; around: what is drawn without the region, up to its first token."""
+    short = {"type": "string", "maxLength": 8}
+    source = {"type": "object", "properties": {"a": short, "b": short},
+              "required": ["a", "b"], "additionalProperties": False}  # fmt: skip
+    varied = set()
+    for seed in cases(60, 8):
+        one = generator(3)
+        options: dict[str, Any] = {"seed": seed, "temperature": 1.0, "schema_in_prompt": False}
+        result = one.generate("x", source, regions={"/b": Region(temperature=0.0)}, **options)
+        plain = one.generate("x", source, **options)
+        start = next(each.start for each in value_spans(result.text.encode()) if each.pointer == "/b")
+        matcher, offset, ids = structgen.compile_json_schema(source, one.vocabulary).matcher(), 0, list(b"x")
+        mask = np.zeros((1, (len(TOKENS) + 31) // 32), np.int32)
+        for index, token in enumerate(result.token_ids):
+            if offset < start:
+                assert token == plain.token_ids[index]
+            else:
+                matcher.fill_next_token_bitmask(mask, 0)
+                allowed = allowed_token_ids(mask[0], len(TOKENS))
+                if json_open(result.text.encode()[:offset]):
+                    logits = to_numpy(one.model.prefill([ids])[0][0])
+                    assert token == allowed[int(np.argmax(logits[allowed]))]
+            matcher.accept_token(token)
+            ids.append(token)
+            offset += len(TOKENS[token] or b"")
+        varied.add(json.loads(result.text)["a"])
+    assert len(varied) > 2
+
+
+def json_open(data: bytes) -> bool:
+    """Whether /b is not over."""
+    return not any(each.pointer == "/b" for each in value_spans(data))
+
+
+@pytest.mark.parametrize(
+    "regions", [{"a": Region()}, {"/a": 3}, [("/a", Region())], {"/labl": Region()}, {1: Region()}]
+)
+def test_regions_that_cannot_be(regions: Any) -> None:
+    source = {"type": "object", "properties": {"label": {"type": "string"}}}
+    with pytest.raises(OptionsError):
+        generator(1).generate("x", source, regions=regions)
+    with pytest.raises(OptionsError):
+        generator(1).generate("x", structgen.choice(["a"]), regions={"": Region()})
+    wrong: list[dict[str, Any]] = [{"temperature": -1}, {"temperature": "hot"}, {"max_tokens": 0}, {"max_tokens": True}]
+    for options in wrong:
+        with pytest.raises(OptionsError):
+            Region(**options)

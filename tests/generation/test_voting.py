@@ -1,0 +1,122 @@
+"""Votes over a model whose distribution is summed exactly, and drafts that are shown to a second pass."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pydantic
+import pytest
+
+import structgen
+from structgen.errors import OptionsError, RefusedValueError
+from structgen.generation.fields.asking import Fields
+from structgen.generation.generator import Generator
+from structgen.generation.models.tiny import TinyModel
+from structgen.generation.refining import Refine, first_json, second_prompt
+from tests.fakes import CharTokenizer, vocabulary
+from tests.many import cases
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"enum": ["low", "high", "lower"]}, "b": {"type": "boolean"}},
+    "required": ["a", "b"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def generator() -> Generator:
+    words = vocabulary(b'"l', b"ow", b"er", b": ", b'{"')
+    model = TinyModel(words.size, seed=5, order=3, scale=0.7)
+    return Generator(model, CharTokenizer(), vocabulary=words)
+
+
+ONE = structgen.choice(["low", "high", "lower"])
+
+
+@pytest.mark.parametrize("draw, n", [("iid", len(cases(4000, 400))), ("distinct", 10_000)])
+def test_shares_are_the_probabilities(generator: Generator, draw: Any, n: int) -> None:
+    """Of independent draws the masked ones, up to chance; of all distinct ones the model's own, exactly."""
+    exact = generator.generate("x", ONE, schema_in_prompt=False, fields=Fields(eps=1e-12, model_tokens=5000))
+    belief, vote = exact.fields[""].value, generator.vote("x", ONE, n=n, draw=draw, seed=1, schema_in_prompt=False)
+    assert vote.failed == 0 and belief is not None
+    for value, share in vote.fields[""].values:
+        option = belief.option(value)
+        assert option is not None
+        if draw == "iid":
+            assert abs(share - option.local) < 4 * (0.25 / n) ** 0.5
+        else:
+            assert share == pytest.approx(option.prob, abs=1e-9)
+    if draw == "distinct":
+        assert len({one.token_ids for one in vote.results}) == len(vote.results) < n
+        assert vote.value == belief.options[0].value
+
+
+def test_a_mixture_is_an_answer_only_if_the_constraint_takes_it(generator: Generator) -> None:
+    class Pair(pydantic.BaseModel):
+        a: Literal[1, 2]
+        b: Literal[1, 2]
+
+    class Equal(Pair):
+        @pydantic.model_validator(mode="after")
+        def check(self) -> Equal:
+            if self.a != self.b:
+                raise ValueError("a is b")
+            return self
+
+    for seed in cases(40, 6):
+        vote = generator.vote("x", Equal, n=9, seed=100 * seed, schema_in_prompt=False)
+        assert isinstance(vote.value, Equal) and vote.failed + len(vote.results) == 9
+        assert json.loads(vote.text) == vote.value.model_dump()
+        free = generator.vote("x", Pair, n=3, seed=seed, schema_in_prompt=False)
+        assert json.loads(free.text) == free.value.model_dump()
+
+
+def test_votes_that_cannot_be(generator: Generator) -> None:
+    class Never(pydantic.RootModel[Literal[1, 2]]):
+        @pydantic.model_validator(mode="after")
+        def refuse(self) -> Never:
+            raise ValueError("never")
+
+    with pytest.raises(RefusedValueError):
+        generator.vote("x", Never, n=3, seed=1)
+    wrong: list[dict[str, Any]] = [{"n": 0}, {"by": "mean"}, {"draw": "best"}, {"draw": "distinct", "temperature": 1.0}]
+    for options in wrong:
+        with pytest.raises(OptionsError):
+            generator.vote("x", SCHEMA, **options)
+    with pytest.raises(OptionsError, match="constraint"):
+        generator.vote("x", None)
+
+
+@pytest.mark.parametrize("how", [Refine(), Refine("json", "both"), Refine(examples=[("t", {"a": "low"})])])
+def test_the_second_pass_is_what_its_prompt_gives(generator: Generator, how: Refine) -> None:
+    how = Refine(how.draft, how.show, how.examples, max_draft_tokens=20)
+    result = generator.refine("x", SCHEMA, how=how, max_new_tokens=60)
+    shown = second_prompt("x", result.draft, structgen.json_schema(SCHEMA), how)
+    again = generator.generate(shown, SCHEMA, max_new_tokens=60)
+    assert (result.text, result.token_ids, result.value) == (again.text, again.token_ids, again.value)
+    given = generator.refine("x", SCHEMA, text=result.draft, how=how, max_new_tokens=60)
+    assert given.text == result.text and given.draft == result.draft
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ('Sure: ```json\n{"a": [1, "}"]} \n``` and', '{"a": [1, "}"]}'), ("[1, {}] x", "[1, {}]"), ("none", None),
+        ('{"a": 1', None), ('x {"a": {"b": 2}', None), ("é [[]]", "[[]]"),
+    ],
+)  # fmt: skip
+def test_the_first_whole_json(text: str, expected: str | None) -> None:
+    assert first_json(text) == expected
+
+
+def test_refinements_that_cannot_be(generator: Generator) -> None:
+    wrong: list[dict[str, Any]] = [{"draft": "verse"}, {"examples": ["x"]}, {"max_draft_tokens": 0}, {"drafter": 3}]
+    for options in wrong:
+        with pytest.raises(OptionsError):
+            Refine(**options)
+    more: list[dict[str, Any]] = [{"constraint": None}, {"text": 3}, {"how": "json"}, {"temprature": 1}]
+    for options in more:
+        with pytest.raises(OptionsError):
+            generator.refine("x", **{"constraint": SCHEMA, **options})
