@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.prompt_forms import TASKS, Item, generator_of, items_of
+from prompt_forms import TASKS, Item, generator_of, items_of
+
 from structgen import Generator, json_schema
 from structgen.generation.target.results import Budget
 
