@@ -51,8 +51,8 @@ class Guidance:
         guided = distribution_of(hypothesis, both[0])
         if not self.plausibility:
             return guided
-        own = distribution_of(hypothesis, both[1]).log_probs
-        plausible = own >= math.log(self.plausibility) + own.max(initial=-math.inf)
+        given = distribution_of(hypothesis, both[1]).log_probs
+        plausible = given >= math.log(self.plausibility) + given.max(initial=-math.inf)
         return distribution(guided.tokens, np.where(plausible, guided.log_probs, guided.log_probs - IMPLAUSIBLE))
 
 

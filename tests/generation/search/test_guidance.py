@@ -75,8 +75,8 @@ def test_what_is_implausible_comes_last() -> None:
     both = np.log([[0.02, 0.5, 0.1, 0.3, 0.05, 0.03], [0.1, 0.01, 0.4, 0.3, 0.1, 0.09]])
     plain = distribution_of(hypothesis, both[0])
     weighed = Guidance(without="", plausibility=0.5).weigh(hypothesis, both)
-    own = distribution_of(hypothesis, both[1]).log_probs
-    low = own < np.log(0.5) + own.max()
+    given = distribution_of(hypothesis, both[1]).log_probs
+    low = given < np.log(0.5) + given.max()
     assert low.any() and np.array_equal(weighed.log_probs < -1e3, low)
     assert np.array_equal(weighed.log_probs[~low], plain.log_probs[~low])
 
