@@ -9,6 +9,9 @@ from structgen.core.answers.lint.findings import Finding as Finding
 from structgen.core.answers.lint.run import lint as lint
 from structgen.core.answers.reasons import Reasons as Reasons
 from structgen.core.answers.reasons import reasons as reasons
+from structgen.core.answers.targets.fitting import fits as fits
+from structgen.core.answers.targets.lowered import LoweredSchema as LoweredSchema
+from structgen.core.answers.targets.lowered import lower as lower
 from structgen.core.compilers import compile_choice as compile_choice
 from structgen.core.compilers import compile_gbnf as compile_gbnf
 from structgen.core.compilers import compile_json_lines as compile_json_lines

@@ -7,7 +7,9 @@ import json
 import re
 import sqlite3
 import sys
+from collections import defaultdict
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,45 @@ class Bytes:
 
 def judge_record(module: Any, order: Any) -> None:
     assert module.Order.model_validate_json(order.model_dump_json()) == order
+
+
+class Marks(HTMLParser):
+    """The text of the letter, and what is marked in it for each claim; the links and their targets."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.letter, self.marked = "", defaultdict[str, str](str)
+        self.links, self.ids = list[str](), set[str | None]()
+        self._in_letter, self._claims = False, list[str]()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self._in_letter |= given.get("class") == "letter"
+        self._claims = (given["data-claims"] or "").split() if tag == "mark" else self._claims
+        self.ids.add(given.get("id"))
+        self.links += [(given["href"] or "")[1:]] if tag == "a" else []
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_letter &= tag != "div"
+        self._claims = [] if tag == "mark" else self._claims
+
+    def handle_data(self, data: str) -> None:
+        if self._in_letter:
+            self.letter += data
+            for claim in self._claims:
+                self.marked[claim] += data
+
+
+def judge_claims(module: Any, made: Any) -> None:
+    claims, page = made
+    overlapping = [module.Claim(claim="<&", quote=text) for text in ("the ceiling fell", "ceiling fell onto")]
+    for listed, html in ((claims, page), (overlapping, module.page(module.LETTER, overlapping))):
+        marks = Marks(html)
+        assert marks.letter == module.LETTER and set(marks.links) <= marks.ids
+        for number, claim in enumerate(listed, 1):
+            place = claim.quote.places[0]
+            assert module.LETTER[place.start : place.end] == claim.quote == marks.marked[str(number)]
 
 
 def judge_tools(module: Any, run: Any) -> None:
@@ -108,6 +149,7 @@ def judge_callers(module: Any, areas: Any) -> None:
 
 JUDGES: dict[str, Callable[[Any, Any], None]] = {
     "record_from_text": judge_record,
+    "grounded_extraction": judge_claims,
     "tool_loop": judge_tools,
     "classification": judge_classes,
     "sql_by_grammar": judge_query,

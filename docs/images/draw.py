@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/concepts.md: `python docs/images/draw.py`.
+"""Draws the pictures of docs/concepts.md and docs/confidence.md: `python docs/images/draw.py`.
 
 The site puts them into its pages (docs/hooks.py), whose colours they then take; alone they follow the system's.
 """
@@ -131,7 +131,30 @@ def distortion() -> list[str]:
     return parts
 
 
+def confidence() -> list[str]:
+    """A record whose fields carry their numbers: what the built-in model gave to each of four (docs/confidence.md)."""
+    fields = [
+        ("profession", '"pilot"', 0.43, "0.0002", '"teacher" 0.45, "baker" 0.08, "nurse" 0.04'),
+        ("city", '"Oslo"', 0.76, "0.31", '"Rome" 0.24'),
+        ("has_pet", "true", 0.73, "0.007", "false 0.27"),
+        ("age_group", '"adult"', 0.96, "0.007", '"child" 0.04'),
+    ]
+    parts = [text(220, 24, "prob", "small"), text(370, 24, "kept", "small"), text(440, 24, "others", "small")]
+    for number, (name, value, prob, kept, others) in enumerate(fields):
+        y = 52 + 34 * number
+        parts += [text(20, y, name), text(120, y, value, "code"), bar(220, y - 14, 100, "")]
+        parts += [bar(220, y - 14, 100 * prob, "good" if prob >= 0.5 else "bad"), text(330, y, f"{prob:.2f}", "small")]
+        parts += [text(370, y, kept, "small"), text(440, y, others, "small")]
+    return parts
+
+
 PICTURES = {
+    "confidence": (
+        760,
+        175,
+        confidence,
+        "Four fields of a record with the probability of each value as a bar; the profession is the least sure",
+    ),
     "masks": (
         700,
         225,

@@ -28,7 +28,7 @@ def form_of(as_json: bool, as_sarif: bool) -> Any:
 
 def register(app: Commands) -> None:
     """Add the commands to the program's."""
-    for command in (compare, examples, lint):
+    for command in (compare, examples, lint, lower):
         app.command()(command)
 
 
@@ -97,6 +97,9 @@ def lint(
     tools: Annotated[
         bool, typer.Option("--tools", help="The files are lists of tools (OpenAI, Anthropic, MCP).")
     ] = False,
+    providers: Annotated[
+        str, typer.Option("--for", help="Say what providers make of it: names with commas, or all (see lower).")
+    ] = "",
     fail_on: Annotated[
         str, typer.Option(help="error, warning, info or never: what makes the exit code 1.")
     ] = "warning",
@@ -113,8 +116,27 @@ def lint(
 
     structgen lint schemas/*.json --sarif
     """
-    from structgen.cli.lint import run
+    from structgen.cli.lint import LintRequest, run
 
     options = JsonOptions(assert_formats=formats)
     form = form_of(as_json, as_sarif)
-    raise typer.Exit(run(files, fail_on, form, baseline, options, deep=deep, closed=closed, tools=tools))
+    asked = LintRequest(deep, closed, tools, tuple(name.strip() for name in providers.split(",") if name.strip()))
+    raise typer.Exit(run(files, fail_on, form, baseline, options, asked))
+
+
+def lower(
+    schema: Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")],
+    target: Annotated[str, typer.Option("--for", help="openai, anthropic, bedrock, gemini, llama.cpp, xgrammar, ...")],
+    formats: Formats = True,
+    closed: Closed = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a schema for a provider. The schema on standard output is within what the provider reads; what that loses,
+    and what answers may then say, is on standard error. Exit code 1 if it is still beyond a limit.
+
+    structgen lower schema.json --for openai > sent.json
+    """
+    from structgen.cli.lower import run
+
+    options = JsonOptions(assert_formats=formats, additional_members="closed" if closed else "schema")
+    raise typer.Exit(run(schema, target, options, as_json))

@@ -210,6 +210,7 @@ def batch(
     ray: Annotated[bool, typer.Option("--ray", help="Write with actors of Ray Data; RAY_ADDRESS says where.")] = False,
     actors: Annotated[int, typer.Option(min=1, help="With --ray: how many, each with the model.")] = 1,
     draft: Draft = None,
+    fields: Annotated[bool, typer.Option("--fields", help="Say how likely the value of each field was.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write an output for each row of a file. The constraint is that of rows which name none. A run that was broken off
@@ -222,7 +223,7 @@ def batch(
 
     json_options = source.json_options()
     constraint, described = batches.constraint_of(source, json_options)
-    options = decoding.as_arguments()
+    options = {**decoding.as_arguments(), **({"fields": True} if fields else {})}
     job = BatchJob(
         **dataclasses.asdict(models), draft=draft or None, constraint=constraint, described=described,
         options=options, seed=seed, batch_size=batch_size, max_prompt_length=max_prompt_length,
@@ -386,6 +387,22 @@ def vote(
     constraint = source.required(checked=True)
     choice: dict[str, Any] = {"n": n, "by": by, "draw": draw, **options, **shown}
     print_vote(load(models).vote(prompt, constraint, **choice), as_json)
+
+
+@app.command()
+def calibrate(
+    file: Annotated[str, typer.Argument(help="What batch --fields has written; - is standard input.")],
+    truths: Annotated[
+        str, typer.Argument(help="JSON lines with id and value: what is right, each as batch writes it.")
+    ],
+    field: Annotated[str, typer.Option(help="JSON Pointer of the field.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File for the fitted temperature.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the probabilities of a field by what was right. A temperature is fitted to them."""
+    from structgen.cli.fields import run_calibrate
+
+    run_calibrate(read_text(file), read_text(truths), field, output, as_json)
 
 
 @app.command("compare-distributions")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from structgen.cli.common import print_json
+from structgen.cli.common import BadInput, print_json
 from structgen.cli.consoles import err, out
+from structgen.generation.calibration import TemperatureScaling, report
+from structgen.generation.consensus import leaves
 from structgen.generation.fields.events import canonical
+from structgen.generation.fields.results import Belief
 
 if TYPE_CHECKING:
-    from structgen.generation.fields.results import FieldBelief, FieldResults
+    from structgen.generation.fields.results import FieldResults
     from structgen.generation.voting import VoteResult
 
 MAX_OTHERS = 3  # options that are shown besides what was written
@@ -22,12 +27,7 @@ MAX_OTHERS = 3  # options that are shown besides what was written
 
 def field_dicts(fields: FieldResults) -> dict[str, Any]:
     """Fields as JSON values; what there is none of is left out."""
-    return {pointer: _dict_of(each) for pointer, each in fields.items()}
-
-
-def _dict_of(one: FieldBelief) -> dict[str, Any]:
-    shown = {name: value for name, value in dataclasses.asdict(one).items() if value is not None and name != "pointer"}
-    return {**shown, "written": one.written, "prob": one.prob}
+    return {pointer: each.as_json() for pointer, each in fields.items()}
 
 
 def field_table(fields: FieldResults) -> Table:
@@ -66,6 +66,56 @@ def print_vote(vote: VoteResult[Any], as_json: bool) -> None:
     out.print(table)
     split = ", no majority in some field" if vote.is_split else ""
     err.print(f"[dim]{len(vote.results)} samples, {vote.failed} failed, chosen by {vote.by}{split}[/]", soft_wrap=True)
+
+
+def run_calibrate(written: str, truths: str, pointer: str, output: Path | None, as_json: bool) -> None:
+    """Report on a field's beliefs, and fit a temperature.
+
+    Raises:
+        BadInput: a line that is no JSON object with an ``id``, or nothing that can be compared.
+        OptionsError: too few rows.
+    """
+    right = {each.get("id"): _at(each.get("value"), pointer) for each in _records(truths, "the truths")}
+    beliefs, expected = list[Belief](), list[Any]()
+    for each in _records(written, "the outputs"):
+        belief = Belief.of((each.get("fields") or {}).get(pointer, {}).get("value"))
+        if belief is not None and right.get(each.get("id"), _ABSENT) is not _ABSENT:
+            beliefs.append(belief)
+            expected.append(right[each.get("id")])
+    if not beliefs:
+        raise BadInput(f"No output has a belief at {pointer!r:.100} and a truth; were they written with --fields?")
+    judged, fitted = report(beliefs, expected), TemperatureScaling.fit(beliefs, expected)
+    if output is not None:
+        fitted.save(output)
+    if as_json:
+        print_json({**dataclasses.asdict(judged), "temperature": fitted.temperature, "examples": fitted.examples})
+        return
+    table = Table("number", "as it is", "scaled", box=None, pad_edge=False, header_style="dim")
+    for name in ("accuracy", "auroc", "ece", "brier", "nll"):
+        numbers = [getattr(each, name) for each in (judged.raw, judged.calibrated)]
+        table.add_row(name, *(f"{number:.3f}" for number in numbers))
+    out.print(table)
+    err.print(f"[dim]{fitted.examples} rows, temperature {fitted.temperature:.2f}; scaled: on the other half[/]")
+
+
+_ABSENT: Any = object()
+
+
+def _records(text: str, what: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                record = None
+            if not isinstance(record, dict) or not isinstance(record.get("id"), (str, int)):
+                raise BadInput(f"Line {number} of {what} is no JSON object with an id: {line[:80]!r}")
+            yield record
+
+
+def _at(value: Any, pointer: str) -> Any:
+    """The leaf at a pointer; ``_ABSENT`` where there is none."""
+    return dict(leaves(value)).get(pointer, _ABSENT)
 
 
 def _shown(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from structgen import __version__
 from structgen.cli.common import BAD_INPUT, INVALID, BadInput, print_json, read_text
 from structgen.cli.consoles import err, out
 from structgen.core.answers.lint.findings import Finding
+from structgen.core.answers.lint.providers import targets_named, together
 from structgen.core.answers.lint.run import ORDER, SUMMARIES
 from structgen.core.answers.lint.run import lint as lint_schema
 from structgen.core.answers.sarif import SarifResult, sarif_log
@@ -22,16 +23,23 @@ from structgen.errors import ConstraintError
 from structgen.options import JsonOptions
 
 
+@dataclass(frozen=True)
+class LintRequest:
+    """What was asked for: see the command's options; ``tools``: the files are lists of tools."""
+
+    deep: bool = False
+    closed: bool = False
+    tools: bool = False
+    targets: tuple[str, ...] = ()
+
+
 def run(
     files: Sequence[str],
     fail_on: str,
     form: Literal["text", "json", "sarif"],
     baseline: str | None,
     options: JsonOptions,
-    *,
-    deep: bool,
-    closed: bool,
-    tools: bool,
+    asked: LintRequest,
 ) -> int:
     """Lint files and report; the exit code: 0 nothing as grave as ``fail_on``, 1 findings, 2 a file cannot be read."""
     if fail_on not in (*ORDER, "never"):
@@ -43,18 +51,26 @@ def run(
     for file in files:
         try:
             texts[file] = read_text(file)
-            listed += [
-                (file, one)
-                for prefix, schema in _schemas(texts[file], tools)
-                for one in _moved(lint_schema(schema, deep=deep, closed=closed, options=options), prefix)
-                if (file, one.rule, one.pointer) not in earlier
-            ]
+            findings = _findings(texts[file], options, asked)
+            listed += [(file, one) for one in findings if (file, one.rule, one.pointer) not in earlier]
         except (BadInput, ConstraintError) as error:
             err.print(f"{file}: {error}", markup=False, soft_wrap=True)
             code = BAD_INPUT
     _report(listed, texts, form)
     grave = any(fail_on != "never" and ORDER[one.level] <= ORDER[fail_on] for _, one in listed)
     return code or (INVALID if grave else 0)
+
+
+def _findings(text: str, options: JsonOptions, asked: LintRequest) -> list[Finding]:
+    """Those of one file."""
+    schemas = _schemas(text, asked.tools)
+    findings: list[Finding] = []
+    for prefix, schema in schemas:
+        of_schema = lint_schema(schema, deep=asked.deep, closed=asked.closed, targets=asked.targets, options=options)
+        findings += _moved(of_schema, prefix)
+    for target in targets_named(asked.targets) if asked.tools else ():
+        findings += together([schema for _, schema in schemas], target, options)
+    return findings
 
 
 def _schemas(text: str, tools: bool) -> list[tuple[str, Any]]:
@@ -65,7 +81,8 @@ def _schemas(text: str, tools: bool) -> list[tuple[str, Any]]:
         listed = json.loads(text)
     except ValueError as error:
         raise BadInput(f"not JSON: {error}") from error
-    return [(tool.pointer, tool.parameters) for tool in read_tools(listed)]
+    whole = "/tools" if isinstance(listed, dict) and "tools" in listed else ""
+    return [(whole + tool.pointer, tool.parameters) for tool in read_tools(listed)]
 
 
 def _moved(findings: list[Finding], prefix: str) -> list[Finding]:

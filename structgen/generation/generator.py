@@ -25,7 +25,6 @@ from structgen.generation.options import (
     checked_settings,
     streamed_settings,
 )
-from structgen.generation.prepared_model import PreparedModel
 from structgen.generation.refining import Refine, RefinedResult, refine
 from structgen.generation.results import (
     ChoiceResult,
@@ -37,7 +36,7 @@ from structgen.generation.results import (
 )
 from structgen.generation.scheduler.inline import ROWS, steps
 from structgen.generation.scheduler.request import Request
-from structgen.generation.searcher import Searcher
+from structgen.generation.searcher import RankingModel, Searcher
 from structgen.generation.target_sampler import TargetOptions, TargetSampler
 from structgen.generation.voting import Draw, VoteResult, vote
 from structgen.options import check_count
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from structgen.generation.target import Budget, Method, SampleRun, Target
 
 
-class Generator(PreparedModel):
+class Generator(RankingModel):
     """Writes outputs that satisfy constraints, with any causal language model.
 
     Sampling targets the *local* distribution: at each step the model's, masked by the constraint and renormalised.

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
 
 from structgen.core.constraints.base import Constraint, value_of
+from structgen.core.constraints.data import substring_of
 from structgen.core.constraints.json import as_constraint
 from structgen.core.engines.captures.capturing import captures_of, names_captures
 from structgen.core.json_schema.prompt_forms import FormOption
+from structgen.core.text_sets.borders import Boundary
+from structgen.core.text_sets.corpus import Corpus, Quote
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, RefusedValueError
 from structgen.generation.decoding.hypothesis import Hypothesis, Rules
 from structgen.generation.decoding.prompts import Place, Prompt, Telling, telling
@@ -25,11 +30,23 @@ from structgen.generation.search.distortion import Distortion, distortion
 from structgen.generation.search.guidance import Guidance, GuidedReader
 from structgen.generation.search.method import Method
 from structgen.generation.search.methods import METHODS
-from structgen.generation.search.results import Merged, SearchResult, SearchRun, SearchStats, merged
+from structgen.generation.search.rank import RankedText, RankWalk
+from structgen.generation.search.results import (
+    Merged,
+    RankedValue,
+    Ranking,
+    SearchResult,
+    SearchRun,
+    SearchStats,
+    merged,
+)
 from structgen.generation.search.scores import Scoring
 from structgen.generation.search.space import Space
+from structgen.generation.target.results import Budget
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
+RANKED_TOKENS = 4096
+"""That the model reads for a ranking, if nothing else is said."""
 OTHER_NAMES = {
     "num_return_sequences": "use n",
     "best_of": "use num_beams",
@@ -76,6 +93,30 @@ class Searcher:
         if guidance is not None:
             _, other, budget = self._asked(guidance.without, constraint, budget, shown)
         return self._searched(ids, checked, searching, n, budget, _strings(stop), seed, guidance, other)
+
+    def rank(
+        self,
+        prompt: Prompt,
+        constraint: Any,
+        k: int,
+        *,
+        model_tokens: int = RANKED_TOKENS,
+        max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
+        schema_in_prompt: bool | Place = True,
+        schema_form: FormOption = "auto",
+    ) -> Ranking[Any]:
+        """See ``Generator.rank``."""
+        check_count("k", k)
+        checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, telling(schema_in_prompt, schema_form))
+        prepared = self._prepared
+        root = Hypothesis.root(Rules(prepared._compiled(checked)), budget)
+        with prepared._waiting("ranking outputs"), turn_of(prepared.reader):
+            reader = make_reader(prepared.model, ids, budget)
+            space = Space(reader, root, Scoring(), budget=Budget(model_tokens))
+            outcome = RankWalk(space, k).outcome()
+        stats = SearchStats(reader.calls, space.expansions, reader.tokens, space.seconds)
+        values = [each for each in (_ranked(one, checked) for one in outcome.texts) if each is not None]
+        return Ranking(values, outcome.exact, outcome.open + outcome.others, outcome.stopped_by, stats)
 
     def distortion(
         self,
@@ -159,6 +200,46 @@ class Searcher:
         return SearchRun(results, _name(method), outcome.gap, outcome.stopped_by, stats)
 
 
+class RankingModel(PreparedModel):
+    """What a generator can say of its model's likeliest values."""
+
+    def rank(self, prompt: Prompt, constraint: Any, k: int = 10, **options: Any) -> Ranking[Any]:
+        """The ``k`` likeliest values: by the model's own probabilities, without a mask, summed over the spellings of
+        each text in tokens (those of at most ``max_new_tokens``), with bounds where the search was stopped.
+
+        Args:
+            **options: ``model_tokens``: how many the model may read besides the prompt (4,096); ``max_new_tokens``,
+                ``schema_in_prompt``, ``schema_form`` as ``GenerationOptions`` has them.
+
+        Raises:
+            GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.
+        """
+        return Searcher(self).rank(prompt, constraint, k, **options)
+
+    def extract(
+        self,
+        prompt: Prompt,
+        text: Corpus | str | Mapping[str, str],
+        *,
+        min_chars: int = 1,
+        max_chars: int | None = None,
+        boundary: Boundary = "char",
+        fold: Iterable[str] | bool = (),
+        **options: Any,
+    ) -> Ranking[Quote]:
+        """The likeliest part of a text, with its places: ``rank`` under ``substring_of``, the best alone.
+
+        Args:
+            text, min_chars, max_chars, boundary, fold: as ``substring_of`` takes them.
+            **options: ``k`` and those of ``rank``.
+
+        Raises:
+            As ``rank`` and ``substring_of``.
+        """
+        quotes = substring_of(text, min_chars=min_chars, max_chars=max_chars, boundary=boundary, fold=fold)
+        return self.rank(prompt, quotes, **{"k": 1, **options})
+
+
 def method_of(method: str | Method, options: dict[str, Any]) -> Method:
     """A method by its name, with its options.
 
@@ -208,6 +289,13 @@ def _key(hypothesis: Hypothesis, merge: str) -> Hashable:
         except (ValueError, RecursionError):
             pass
     return hypothesis.data
+
+
+def _ranked(one: RankedText, constraint: Constraint[Any]) -> RankedValue[Any] | None:
+    text = one.node.hypothesis.text
+    with suppress(RefusedValueError):
+        return RankedValue(value_of(constraint, text), text, math.log(one.least), math.log(min(one.most, 1.0)))
+    return None
 
 
 def _apart(finished: Sequence[tuple[float, Any]]) -> list[Merged]:

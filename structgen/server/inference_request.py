@@ -276,7 +276,7 @@ def with_fields(choice: dict[str, Any], work: InferenceRequest, end: SequenceEnd
 
 
 def _field_fields(one: FieldBelief, most: int) -> dict[str, Any]:
-    shown: dict[str, Any] = {"prob": one.prob}
+    shown: dict[str, Any] = {"written": one.written, "prob": one.prob}
     for name, belief in (("value", one.value), ("type", one.type)):
         if belief is not None:
             options = [{"value": each.value, "prob": each.prob, "local": each.local} for each in belief.options[:most]]

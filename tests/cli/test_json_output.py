@@ -31,6 +31,13 @@ def commands(command: Any = None, name: str = "") -> Iterator[tuple[str, Any]]:
         yield from commands(one, f"{name} {part}".strip())
 
 
+def belief_line(number: int) -> str:
+    """A row as ``batch --fields`` writes it, and as truths are read."""
+    options = [{"value": each, "prob": 0.5, "least": 0.4, "most": 0.6, "local": 0.5} for each in (True, False)]
+    fields = {"": {"value": {"options": options, "kept": 1.0, "slack": 0.1}, "written": True, "prob": 0.5}}
+    return json.dumps({"id": number, "value": number % 2 == 0, "fields": fields})
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -39,6 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(datastore, "Vocabulary", SimpleNamespace(from_transformers=lambda _: vocabulary(eos=1)))
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "prompt": "p"}\n')
     (tmp_path / "schema.json").write_text(SCHEMA)
+    (tmp_path / "beliefs.jsonl").write_text("\n".join(map(belief_line, range(40))))
     (tmp_path / "text.txt").write_text("abc")
     NameSet.build(["abc"]).save(tmp_path / "known.names")
     (tmp_path / "data").mkdir()
@@ -54,12 +62,15 @@ GOOD: dict[str, list[str]] = {
     "compare": ["compare", SCHEMA, SCHEMA],
     "examples": ["examples", SCHEMA],
     "lint": ["lint", "schema.json"],
+    "lower": ["lower", SCHEMA, "--for", "openai"],
     "check": ["check", '{"properties": {"a": {"type": "integer"}}}'],
     "validate": ["validate", SCHEMA, "-"],
     "batch": ["batch", "rows.jsonl", "--schema", SCHEMA, "-o", "out.jsonl"],
     "show-mask": ["show-mask", SCHEMA, "--text", '"'],
     "demo": ["demo", "--only", "sentiment"],
     "search": ["search", "p", "--schema", SCHEMA],
+    "vote": ["vote", "p", "--schema", SCHEMA, "-n", "2", "--seed", "1"],
+    "calibrate": ["calibrate", "beliefs.jsonl", "beliefs.jsonl", "--field", ""],
     "datastore": ["datastore", "text.txt", "-o", "x.npz"],
     "names build": ["names", "build", "text.txt", "-o", "x.names"],
     "names show": ["names", "show", "known.names"],
@@ -75,12 +86,15 @@ BAD: dict[str, list[str]] = {
     "compare": ["compare", "no.json", "no.json"],
     "examples": ["examples", "no.json"],
     "lint": ["lint", "schema.json", "--fail-on", "perhaps"],
+    "lower": ["lower", SCHEMA, "--for", "nobody"],
     "check": ["check", "no.json"],
     "validate": ["validate", SCHEMA],
     "batch": ["batch", "no.jsonl"],
     "show-mask": ["show-mask", SCHEMA, "-O", "nothing=1"],
     "demo": ["demo", "--only", "nothing"],
     "search": ["search", "p", "--regex", "("],
+    "vote": ["vote", "p", "--regex", "("],
+    "calibrate": ["calibrate", "rows.jsonl", "rows.jsonl", "--field", ""],
     "vllm-check": ["vllm-check"],
     "sglang-check": ["sglang-check"],
     "datastore": ["datastore", "no.txt", "-o", "x.npz"],

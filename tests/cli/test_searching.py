@@ -1,11 +1,15 @@
-"""``structgen search``, ``structgen vote`` and drafts of ``structgen generate``."""
+"""``structgen search``, ``vote``, ``calibrate``, ``batch --fields`` and drafts of ``structgen generate``."""
 
 from __future__ import annotations
 
 import json
+import random
+from pathlib import Path
 
 import pytest
 
+from structgen.generation.calibration import report
+from structgen.generation.fields.results import Belief, FieldBelief, ValueOption
 from structgen.generation.search import METHODS
 from tests.cli.running import run
 
@@ -69,3 +73,44 @@ def test_an_output_may_be_written_after_a_draft() -> None:
     document = json.loads(stdout)
     assert code == 0 and document["text"] in ("ab", "b", "abc") and isinstance(document["draft"], str)
     assert run("generate", "x", "--refine")[0] == 2
+
+
+def test_a_batch_says_how_likely_its_fields_were(tmp_path: Path) -> None:
+    schema = '{"enum": ["ab", "b", true]}'
+    (tmp_path / "rows.jsonl").write_text('{"id": 1, "prompt": "x"}\n')
+    batch = ["batch", str(tmp_path / "rows.jsonl"), "--schema", schema, "--fields"]
+    code, stdout, stderr = run(*batch)
+    line = json.loads(stdout.splitlines()[0])
+    assert code == 0, stderr
+    field = line["fields"][""]
+    options = field["value"]["options"]
+    assert field["written"] == line["value"] and sum(each["prob"] for each in options) == pytest.approx(1)
+    assert {str(each["value"]): each["prob"] for each in options}[str(line["value"])] == field["prob"]
+    assert "fields" not in run(*batch[:-1])[1]
+
+
+def test_calibrate_reports_what_the_library_does(tmp_path: Path) -> None:
+    rng, beliefs, truths, outputs = random.Random(1), list[Belief](), list[str](), list[str]()
+    for number in range(60):
+        share = rng.uniform(0.5, 1.0)
+        options = tuple(ValueOption(value, prob, 0.0, 1.0, prob) for value, prob in (("a", share), ("b", 1 - share)))
+        beliefs.append(Belief(options, 0.5, 0.01))
+        truths.append("a" if rng.random() < share**2 else "b")
+        fields = {"/x": FieldBelief("/x", "a", beliefs[-1]).as_json()}
+        outputs.append(json.dumps({"id": number, "value": {"x": "a"}, "fields": fields}))
+    right = [json.dumps({"id": number, "value": {"x": each}}) for number, each in enumerate(truths)]
+    files = {"out": outputs, "right": right, "few": right[:9], "bad": ["[1]"]}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("\n".join(lines))
+    fitted = str(tmp_path / "t.json")
+    command = ["calibrate", str(tmp_path / "out"), str(tmp_path / "right"), "--field", "/x"]
+    code, stdout, _ = run(*command, "--json", "-o", fitted)
+    document, expected = json.loads(stdout), report(beliefs, truths)
+    assert code == 0 and document["examples"] == 60
+    for half, numbers in (("raw", expected.raw), ("calibrated", expected.calibrated)):
+        assert document[half]["ece"] == pytest.approx(numbers.ece) and document[half]["auroc"] == numbers.auroc
+    assert json.loads(Path(fitted).read_text())["temperature"] == document["temperature"]
+    assert "accuracy" in run(*command)[1]
+    for truth, field, message in (("few", "/x", "too few"), ("bad", "/x", "Line 1"), ("right", "/y", "No output")):
+        code, _, stderr = run("calibrate", str(tmp_path / "out"), str(tmp_path / truth), "--field", field)
+        assert code == 2 and message in stderr.replace("\n", " ")

@@ -223,10 +223,11 @@ def _remarks(sides: _Sides, forth: Decision, back: Decision) -> Iterator[str]:
 
 
 def _formats(schema: Any) -> set[str]:
-    todo, names = [schema], set()
+    todo, names, seen = [schema], set(), set[int]()
     while todo:
         part = todo.pop()
-        if isinstance(part, dict):
+        if isinstance(part, dict) and id(part) not in seen:  # several drafts' keywords lead to it
+            seen.add(id(part))
             if isinstance(part.get("format"), str):
                 names.add(part["format"])
             todo += [child for child, _ in subschemas(part, ROOT)]

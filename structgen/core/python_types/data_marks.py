@@ -23,6 +23,7 @@ from structgen.core.text_sets.corpus import Corpus, Quote
 from structgen.core.text_sets.folding import checked_folds
 from structgen.core.text_sets.known import known_corpus
 from structgen.core.text_sets.names import NameSet
+from structgen.core.text_sets.references import BY_REFERENCE, SourceReference
 
 
 class DataMark:
@@ -49,8 +50,12 @@ class DataMark:
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """The JSON Schema of the annotated type, with the keyword."""
-        return {**handler(schema), NAME: self.keyword}
+        """The JSON Schema of the annotated type, with the keyword: as it can be sent; for `derive`, by reference."""
+        return {**handler(schema), NAME: self.referring() if BY_REFERENCE.get() else self.keyword}
+
+    def referring(self) -> dict[str, Any]:
+        """The keyword, whose documents or names are in a reference."""
+        raise NotImplementedError
 
 
 class QuoteOf(DataMark):
@@ -87,6 +92,9 @@ class QuoteOf(DataMark):
         documents = source.get("documents") or {"": source["text"]}
         return known_corpus(documents, self.keyword[BOUNDARY], self.keyword.get(FOLD, ()))
 
+    def referring(self) -> dict[str, Any]:
+        return self.keyword if self.corpus is None else {**self.keyword, QUOTE_OF: SourceReference(self.corpus)}
+
     def check(self, text: str) -> str:
         """The quote with its places; of documents that are not known yet, the text."""
         if self.corpus is None:
@@ -116,7 +124,13 @@ class OneOf(DataMark):
 
     def __init__(self, names: NameSet | Iterable[str]) -> None:
         self.names: NameSet | None = names if isinstance(names, NameSet) else NameSet.build(names)
-        self.keyword = written_names(self.names)
+
+    @cached_property
+    def keyword(self) -> dict[str, Any]:  # type: ignore[override]
+        return written_names(self.names)
+
+    def referring(self) -> dict[str, Any]:
+        return self.keyword if self.names is None else {ONE_OF: SourceReference(self.names)}
 
     @classmethod
     def named(cls, name: str) -> OneOf:

@@ -23,6 +23,7 @@ from structgen.core.python_types.numbers import Numbers
 from structgen.core.python_types.objects import Objects
 from structgen.core.python_types.texts import Texts
 from structgen.core.python_types.times import Times
+from structgen.core.text_sets.references import BY_REFERENCE
 from structgen.options import JsonOptions
 
 MAX_DEPTH = 200
@@ -51,8 +52,12 @@ def derive(adapter: pydantic.TypeAdapter[Any]) -> Derived:
     Raises:
         pydantic.errors.PydanticUserError: there is none (PydanticInvalidForJsonSchema among them).
     """
-    schema, report = without_notes(TypeSchemas(config=config_of(adapter)).generate(adapter.core_schema))
-    return Derived(schema, GenerateJsonSchema().generate(adapter.core_schema), report)
+    token = BY_REFERENCE.set(True)
+    try:
+        schema, report = without_notes(TypeSchemas(config=config_of(adapter)).generate(adapter.core_schema))
+        return Derived(schema, GenerateJsonSchema().generate(adapter.core_schema), report)
+    finally:
+        BY_REFERENCE.reset(token)
 
 
 def readable_options(options: JsonOptions) -> JsonOptions:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from structgen.core.text_sets.corpus import Corpus
     from structgen.core.text_sets.names import NameSet
+
+
+BY_REFERENCE: ContextVar[bool] = ContextVar("structgen_by_reference", default=False)
+"""Whether marks of types write references to their sources into schemas, rather than what these hold."""
 
 
 class Documents:

@@ -146,7 +146,10 @@ class BatchJob:
         if isinstance(outcome, StructgenError):
             return RowLine(f"{head}, {_text({'error': error_fields(outcome)})[1:]}", True, 0)
         tokens = len(outcome.token_ids)
-        end = _text({"finish_reason": outcome.finish_reason, "tokens": tokens})[1:]
+        shown: dict[str, Any] = {"finish_reason": outcome.finish_reason, "tokens": tokens}
+        if self.options.get("fields"):
+            shown["fields"] = {pointer: one.as_json() for pointer, one in outcome.fields.items()}
+        end = _text(shown)[1:]
         own = self.constraint if row.specification is None else row.specification.constraint
         if not isinstance(own, JsonSchemaConstraint):
             return RowLine(f"{head}, {_text({'text': outcome.text})[1:-1]}, {end}", False, tokens)

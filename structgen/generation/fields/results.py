@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from structgen.generation.fields.events import canonical
@@ -43,6 +43,18 @@ class Belief:
     options: tuple[ValueOption, ...]
     kept: float
     slack: float
+
+    @classmethod
+    def of(cls, shown: Any) -> Belief | None:
+        """From what ``FieldBelief.as_json`` has of it; None: it is none."""
+        try:
+            options = tuple(ValueOption(**each) for each in shown["options"])
+            numbers = [each.prob for each in options]
+            belief = cls(options, float(shown["kept"]), float(shown["slack"]))
+        except (TypeError, KeyError, ValueError):
+            return None
+        real = all(isinstance(each, (int, float)) and 0 <= each <= 1 for each in numbers)
+        return belief if options and real and sum(numbers) > 0 else None
 
     @property
     def prob(self) -> float:
@@ -107,6 +119,11 @@ class FieldBelief:
         """Of the written value among its options; None where they are not few."""
         option = None if self.value is None else self.value.option(self.written)
         return None if option is None else option.prob
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON values; what there is none of is left out."""
+        shown = {name: value for name, value in asdict(self).items() if value is not None and name != "pointer"}
+        return {**shown, "written": self.written, "prob": self.prob}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from structgen.generation.search.guidance import Guidance, context_aware
 from structgen.generation.search.methods import METHODS
-from structgen.generation.search.results import SearchResult, SearchRun, SearchStats
+from structgen.generation.search.results import RankedValue, Ranking, SearchResult, SearchRun, SearchStats
 
-__all__ = ["METHODS", "Guidance", "SearchResult", "SearchRun", "SearchStats", "context_aware"]
+__all__ = [
+    "METHODS", "Guidance", "RankedValue", "Ranking", "SearchResult", "SearchRun", "SearchStats", "context_aware",
+]  # fmt: skip

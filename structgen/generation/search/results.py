@@ -76,6 +76,42 @@ class SearchRun(Generic[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
+class RankedValue(Generic[T_co]):
+    """One of the likeliest values.
+
+    Attributes:
+        value: of the text.
+        text: as the model would write it.
+        logprob: nats, of the text and its end under the model, without a mask: of all spellings in tokens that were
+            seen.
+        most: what it is at most, with spellings that were not.
+    """
+
+    value: T_co
+    text: str
+    logprob: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Ranking(Generic[T_co]):
+    """The likeliest values of a constraint.
+
+    Attributes:
+        values: likeliest first; those that the type's own validators refuse are left out.
+        exact: whether it is certain that these are the likeliest, in this order.
+        missed: the model's probability of all other valid texts is no more than this.
+        stopped_by: the budget that ran out; None: none did.
+    """
+
+    values: list[RankedValue[T_co]]
+    exact: bool
+    missed: float
+    stopped_by: Limit | None
+    stats: SearchStats
+
+
+@dataclass(frozen=True, slots=True)
 class SearchOutcome:
     """What a method gives: finished nodes with what they scored, best first, and what ``SearchRun`` says of them."""
 

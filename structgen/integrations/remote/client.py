@@ -10,12 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakKeyDictionary
 
+from structgen.core.answers.targets.table import target_of
 from structgen.core.constraints.base import T
 from structgen.core.constraints.json import as_constraint
 from structgen.core.constraints.sources import Source, Texts
 from structgen.errors import IntegrationError, RemoteServerError
 from structgen.generation.decoding.prompts import Prompt, telling
-from structgen.integrations.remote.request_formats import ServerKnowledge
+from structgen.integrations.remote.request_formats import ServerKnowledge, provider_at
 from structgen.integrations.remote.results import RemoteEvent, RemoteResult
 from structgen.integrations.remote.retry_policy import Asking, usage_of
 from structgen.options import check_count
@@ -37,10 +38,11 @@ class _Remote:
         server: what was found out about it, for later calls; see `ServerKnowledge`.
     """
 
-    def __init__(self, client: Any, model: str) -> None:
+    def __init__(self, client: Any, model: str, target: str | None = None) -> None:
         self.client = client
         self.model = model
-        self.server = ServerKnowledge()
+        target = provider_at(getattr(client, "base_url", "")) if target is None else target_of(target).name
+        self.server = ServerKnowledge(target=target)
 
     def _asked(
         self,
@@ -76,17 +78,25 @@ class RemoteGenerator(_Remote):
         model: the model's name there.
         api_key: None: OPENAI_API_KEY, or none.
         client: an ``openai.OpenAI`` in place of all that, with its own time limits and retries.
+        target: the provider whose part of JSON Schema the server reads ("openai", "anthropic", "gemini", ...; see
+            `structgen.lower`): schemas are lowered to it, and answers mapped back. None: by the server's address.
 
     Raises:
-        IntegrationError: the package openai is missing.
+        IntegrationError: the package openai is missing. OptionsError: no such target.
     """
 
     client: openai.OpenAI
 
     def __init__(
-        self, base_url: str | None = None, model: str = "default", *, api_key: str | None = None, client: Any = None
+        self,
+        base_url: str | None = None,
+        model: str = "default",
+        *,
+        api_key: str | None = None,
+        client: Any = None,
+        target: str | None = None,
     ) -> None:
-        super().__init__(client or _openai().OpenAI(base_url=base_url, api_key=_key(api_key)), model)
+        super().__init__(client or _openai().OpenAI(base_url=base_url, api_key=_key(api_key)), model, target)
         self._address = None if client else (base_url, api_key)
         self._by_loop = WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRemoteGenerator]()
 
@@ -223,9 +233,15 @@ class AsyncRemoteGenerator(_Remote):
     client: openai.AsyncOpenAI
 
     def __init__(
-        self, base_url: str | None = None, model: str = "default", *, api_key: str | None = None, client: Any = None
+        self,
+        base_url: str | None = None,
+        model: str = "default",
+        *,
+        api_key: str | None = None,
+        client: Any = None,
+        target: str | None = None,
     ) -> None:
-        super().__init__(client or _openai().AsyncOpenAI(base_url=base_url, api_key=_key(api_key)), model)
+        super().__init__(client or _openai().AsyncOpenAI(base_url=base_url, api_key=_key(api_key)), model, target)
 
     @overload
     async def generate(self, prompt: Prompt, constraint: Texts = None, **options: Any) -> RemoteResult[str]: ...

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
+from structgen.core.answers.targets.lowered import LoweredSchema, lower
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.constraints.text import ChoiceConstraint, GbnfConstraint, LarkConstraint, RegexConstraint
+from structgen.errors import SchemaError
 
 PROMPT = "prompt"
 CONTINUE = "continue"
@@ -25,11 +28,18 @@ class Form:
         name: for `Attempt.form`.
         field: of the request, that it is asked in; "" for none.
         fields: what the request says besides messages and sampling.
+        lowered: the schema as the server's provider reads it, where it asks for that; its answers are mapped back.
     """
 
     name: str
     field: str = ""
     fields: dict[str, Any] = dataclasses.field(default_factory=dict)
+    lowered: LoweredSchema | None = None
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether answers have another shape than the constraint."""
+        return self.lowered is not None and self.lowered.is_mapped
 
 
 @dataclass
@@ -41,18 +51,43 @@ class ServerKnowledge:
         ignored: fields that it took and did nothing with.
         continues: whether it may go on with a message of the assistant's; True until it was seen that it does not.
         budget_field: what it calls the most tokens to write.
+        target: the provider, if it is one that reads a part of JSON Schema (see `structgen.lower`).
     """
 
     unknown: set[str] = dataclasses.field(default_factory=set)
     ignored: set[str] = dataclasses.field(default_factory=set)
     continues: bool = True
     budget_field: str = "max_tokens"
+    target: str | None = None
 
 
-def forms_of(constraint: Constraint | None) -> Iterator[Form]:
-    """How a constraint can be asked for, the best way first; the last is to say it in the prompt alone."""
+PROVIDERS = {
+    "api.openai.com": "openai",
+    "openai.azure.com": "openai",
+    "api.anthropic.com": "anthropic",
+    "generativelanguage.googleapis.com": "gemini",
+}
+
+
+def provider_at(url: object) -> str | None:
+    """The provider whose server has an address, if it is one that is known."""
+    host = urlsplit(str(url)).hostname or ""
+    return next((name for end, name in PROVIDERS.items() if host == end or host.endswith("." + end)), None)
+
+
+def forms_of(constraint: Constraint | None, target: str | None = None) -> Iterator[Form]:
+    """How a constraint can be asked for, the best way first; the last is to say it in the prompt alone.
+
+    Args:
+        target: the provider that is asked: then a schema is lowered to what it reads.
+    """
     if isinstance(constraint, JsonSchemaConstraint):
         schema = _plain(constraint.schema)
+        lowered = None if target is None else _lowered(constraint, target)
+        if lowered is not None:
+            named = {"name": "answer", "schema": lowered.sent, "strict": True}
+            fields = {"response_format": {"type": "json_schema", "json_schema": named}}
+            yield Form("json_schema, lowered", "response_format", fields, lowered)
         for strict in (True, False):
             named = {"name": "answer", "schema": schema, "strict": strict}
             fields = {"response_format": {"type": "json_schema", "json_schema": named}}
@@ -70,6 +105,15 @@ def forms_of(constraint: Constraint | None) -> Iterator[Form]:
             yield _extra("grammar", constraint.source)  # llama.cpp's server
             yield _extra("ebnf", constraint.source)  # SGLang's
     yield Form(PROMPT)
+
+
+def _lowered(constraint: JsonSchemaConstraint, target: str) -> LoweredSchema | None:
+    """The schema as a provider reads it; None: none is within its limits, or it is read as it is."""
+    try:
+        lowered = lower(constraint.schema, target, options=constraint.options, registry=constraint.registry)
+    except SchemaError:
+        return None
+    return None if lowered.beyond or lowered.sent == constraint.schema else lowered
 
 
 def _extension(kind: str, value: Any) -> Iterator[Form]:

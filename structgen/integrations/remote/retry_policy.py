@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import json_schema
+from structgen.core.json_text import loads_exact
+from structgen.core.tool_calls.values import json_text
 from structgen.errors import GenerationError, RemoteOutputError, RemoteServerError
 from structgen.generation.decoding.prompts import Prompt, Telling, as_messages, noted
 from structgen.generation.decoding.refusals import Refusal, reason_of
@@ -56,11 +60,8 @@ class Asking:
         self._server, self._fields = server, fields
         self._left, self._max_new_tokens = max_attempts, max_new_tokens
         self._grammar = None if constraint is None else check_of(constraint)
-        self._messages = as_messages(prompt)
-        if constraint is not None and telling is not None:
-            note = telling.of(constraint, "schema")
-            self._messages = noted(self._messages, [(note, telling.place)] if note else [])
-        known = (form for form in forms_of(constraint) if form.name not in server.unknown)
+        self._prompt, self._telling = as_messages(prompt), telling
+        known = (form for form in forms_of(constraint, server.target) if form.name not in server.unknown)
         self._forms = [form for form in known if form.field not in server.ignored]
         self._refusal = Refusal("", "")  # the last answer, and what is wrong with it
         self._extra: list[dict[str, Any]] = []  # messages about the last answer
@@ -70,17 +71,26 @@ class Asking:
         self._raw = ""
 
     # --- towards the server ---
+    def _messages(self) -> list[dict[str, Any]]:
+        """The prompt, with what it says of the constraint: of the shape that is asked for."""
+        telling, lowered = self._telling, self._form.lowered
+        if self.constraint is None or telling is None:
+            return self._prompt
+        asked = json_schema(lowered.sent) if lowered is not None and lowered.is_mapped else self.constraint
+        note = telling.of(asked, "schema")
+        return noted([dict(message) for message in self._prompt], [(note, telling.place)] if note else [])
+
     def request(self) -> dict[str, Any]:
         """The arguments of the next ``chat.completions.create``; begins an attempt."""
         own = self._form.fields
         extra = {**self._fields.get("extra_body", {}), **own.get("extra_body", {})}
-        asked = {**self._fields, **own, "messages": [*self._messages, *self._extra]}
+        asked = {**self._fields, **own, "messages": [*self._messages(), *self._extra]}
         if self._max_new_tokens is not None:
             asked[self._server.budget_field] = self._max_new_tokens
         if extra:
             asked["extra_body"] = extra
         self._raw = ""
-        self.check = None if self._grammar is None else TextCheck(self._grammar)
+        self.check = None if self._grammar is None or self._form.is_mapped else TextCheck(self._grammar)
         if self.check is not None:
             self.check.feed(self._start)
         return asked
@@ -94,6 +104,8 @@ class Asking:
     def feed(self, text: str) -> str:
         """Take a piece of the answer; gives what of it fits. Once `is_wrong`, what follows need not be read."""
         self._raw += text
+        if self._form.is_mapped:  # what it means shows once it is whole
+            return ""
         return text if self.check is None else self.check.feed(text)
 
     @property
@@ -111,6 +123,8 @@ class Asking:
             self._form.name, "conforms", self._raw, None, None, len(self._start), finish_reason, dict(usage)
         )
         self._left -= 1
+        if self._form.is_mapped and not refusal:
+            self._map_back()
         text, reason = self._judged(refusal)
         value: Any = text
         if reason is None and self.constraint is not None:
@@ -149,6 +163,14 @@ class Asking:
             raise RemoteServerError(f"the server refused the request, {shown}", attempts=tuple(self.attempts))
 
     # --- judging ---
+    def _map_back(self) -> None:
+        """Check what an answer in the provider's shape means; one that is no JSON is checked as it is."""
+        assert self._form.lowered is not None and self._grammar is not None
+        with suppress(GenerationError, TypeError, ValueError):
+            self._raw = json_text(self._form.lowered.back(loads_exact(self._raw)))
+        self.check = TextCheck(self._grammar)
+        self.check.feed(self._raw)
+
     def _judged(self, refusal: str | None) -> tuple[str, str | None]:
         """The text that conforms, or what is wrong."""
         whole, check = self._start + self._raw, self.check
@@ -203,7 +225,12 @@ class Asking:
             )
         self._refusal = Refusal(self._start + self._raw, reason)
         goes_on = attempt.form != CONTINUE or good != self._start
-        may_go_on = self._server.continues and goes_on and (is_cut or (check is not None and bool(check.wrong)))
+        may_go_on = (
+            self._server.continues
+            and goes_on
+            and not self._form.is_mapped
+            and (is_cut or (check is not None and bool(check.wrong)))
+        )
         if may_go_on and good.strip():
             self._start, self._extra = good, [{"role": "assistant", "content": good}]
             fields = {"extra_body": {"continue_final_message": True, "add_generation_prompt": False}}

@@ -26,7 +26,8 @@ export const EXAMPLES = [
 /** A request as the page sends it: its tokens are told of, and its prompt is read anew, since a prompt that is taken over from an
  * earlier request leaves the last digits of the model's numbers otherwise: a seed then gives another output. */
 export function sent(request) {
-  return { ...request, stream: true, structgen: { trace: true }, cache_salt: `${Date.now()} ${Math.random()}` };
+  const { json, choice } = request.structured_outputs ?? {};
+  return { ...request, stream: true, structgen: { trace: true, ...(json || choice ? { fields: true } : {}) }, cache_salt: `${Date.now()} ${Math.random()}` };
 }
 
 /** The JSON of server-sent events, event by event, from chunks of text. */
@@ -230,6 +231,21 @@ class Panel {
     this.listed = this.tokens.length;
   }
 
+  /** A bar beside each value that had few options: how likely it was, and what else might have been written. */
+  beliefs(fields) {
+    const body = make("tbody");
+    for (const [pointer, { written, prob, value }] of Object.entries(fields ?? {})) {
+      if (prob === null || !value) continue;
+      const others = value.options.filter((option) => JSON.stringify(option.value) !== JSON.stringify(written));
+      const name = pointer.slice(1) || "(all)";
+      const meter = make("meter", { min: 0, max: 1, value: prob, ariaLabel: `Chance of ${name}` });
+      const cells = [[name], [JSON.stringify(written)], [meter, ` ${percent(Math.log(prob))}`],
+        [others.slice(0, 3).map((option) => `${JSON.stringify(option.value)} ${percent(Math.log(option.prob))}`).join(", ")]];
+      body.append(make("tr", {}, ...cells.map((inside) => make("td", {}, ...inside))));
+    }
+    if (body.children.length) this.details.before(table("Fields", ["field", "value", "chance", "others"], body));
+  }
+
   /** Nothing follows; what is said of that counts once. */
   end(text, isGood = false) {
     if (this.isEnded) return;
@@ -308,6 +324,7 @@ async function stream(begun, body, signal) {
     const [choice] = event.choices;
     if (event.structgen) begun[choice.index].add(event.structgen.tokens);
     if (choice?.finish_reason) {
+      begun[choice.index].beliefs(choice.structgen?.fields);
       begun[choice.index].end(choice.finish_reason === "length" ? "closed for its budget" : "finished", true);
       tell();
     }

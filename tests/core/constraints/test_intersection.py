@@ -121,6 +121,7 @@ def test_the_value_is_the_first_parts() -> None:
         (lambda: structgen.lark(NESTED) & structgen.lark(TWICE), ConstraintError, "undecidable"),
         (lambda: structgen.lark(NESTED, lexer="contextual") & "a", ConstraintError, "LarkConstraint"),
         (lambda: structgen.intersect(structgen.lark(NESTED)), ConstraintError, "needs another"),
+        (lambda: structgen.lark(NESTED) & "b" & "a", EmptyLanguageError, "no text is allowed by all"),
         (lambda: structgen.regex("a+") & "b", EmptyLanguageError, "no text is allowed by all"),
         (lambda: structgen.lark(NESTED) & structgen.avoiding(["a", "b"]), EmptyLanguageError, "no text"),
         (lambda: structgen.including([]), ConstraintError, "at least one phrase"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -9,7 +11,18 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict
 
-from structgen import ConstraintError, NameSet, OneOf, Quote, QuoteOf, RefusedValueError, Vocabulary, json_schema
+from structgen import (
+    ConstraintError,
+    Corpus,
+    NameSet,
+    OneOf,
+    Quote,
+    QuoteOf,
+    RefusedValueError,
+    Vocabulary,
+    json_schema,
+)
+from structgen.core.text_sets.references import SourceReference
 
 BYTES = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos_token_ids=256)
 LETTER = "Dear Sir, the roof leaks. The landlord knew. Yours, é"
@@ -88,3 +101,23 @@ def test_wrong_marks() -> None:
         QuoteOf(7)  # type: ignore[arg-type]
     with pytest.raises(ConstraintError, match="at least one name"):
         OneOf([])
+
+
+def test_a_type_refers_to_what_is_large() -> None:
+    """The schema that is compiled holds a reference; the one that is sent holds the names and the text."""
+    names = NameSet.build(f"name {number}" for number in range(5000))
+    corpus = Corpus.build("the roof leaks " * 500, "word")
+
+    class Record(pydantic.BaseModel):
+        name: Annotated[str, OneOf(names)]
+        quote: Annotated[str, QuoteOf(corpus)]
+
+    constraint = json_schema(Record)
+    assert len(repr(constraint.content_key())) < 1500 and len(json.dumps(Record.model_json_schema())) > 50_000
+    assert isinstance(constraint.schema, dict)
+    assert constraint.schema["properties"]["name"]["x-structgen"] == {"oneOf": list(names)}
+    sent = pickle.loads(pickle.dumps(SourceReference(corpus)))
+    assert sent == SourceReference(corpus) and sent.source == corpus
+    value = constraint.parse('{"name":"name 4999","quote":"roof leaks the"}')
+    assert value.quote.occurrences == 499  # type: ignore[attr-defined]
+    assert Record.model_json_schema()["properties"]["quote"]["x-structgen"]["boundary"] == "word"

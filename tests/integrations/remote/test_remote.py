@@ -18,6 +18,7 @@ from structgen import GenerationError, StructgenError, choice, gbnf, json_schema
 from structgen.errors import ConstraintError, IntegrationError, OptionsError, RemoteOutputError, RemoteServerError
 from structgen.integrations.remote import AsyncRemoteGenerator, RemoteEvent, RemoteGenerator
 from structgen.integrations.remote.checking import TextCheck, check_of
+from structgen.integrations.remote.request_formats import provider_at
 from tests.core.json_schema.random_schemas import Schemas
 from tests.integrations.remote.servers import Answer, ScriptedServer, in_turn, refusal
 from tests.server.tiny_server import serving
@@ -378,3 +379,52 @@ def test_coroutines_of_a_generator_in_several_loops() -> None:
 
         with pytest.raises(IntegrationError, match="AsyncRemoteGenerator"):
             asyncio.run(with_a_client())
+
+
+OPEN = {"type": "object", "properties": {"name": {"type": "string"}, "notes": {"type": "object"}}, "required": ["name"]}
+
+
+@pytest.mark.parametrize("how", ["generate", "stream"])
+def test_a_provider_is_asked_for_what_it_reads(how: str) -> None:
+    """The schema is lowered, the prompt says that shape, and the answer is mapped back and checked."""
+    sent = '{"name": "Ada", "notes": {"entries": [{"key": "born", "value": 1815}]}}'
+    with ScriptedServer(lambda body: sent) as server:
+        remote = RemoteGenerator(server.url, target="openai")
+        if how == "generate":
+            result: Any = remote.generate("Who?", OPEN)
+        else:
+            events = list(remote.stream("Who?", OPEN))
+            assert [event.delta for event in events] == [""]
+            result = events[-1].result
+        assert result.value == {"name": "Ada", "notes": {"born": 1815}} == json.loads(result.text)
+        asked = server.bodies[0]["response_format"]["json_schema"]
+        assert asked["schema"]["required"] == ["name", "notes"] and "entries" in json.dumps(
+            server.bodies[0]["messages"]
+        )
+        assert [attempt.form for attempt in result.attempts] == ["json_schema, lowered"]
+
+
+def test_a_mapped_answer_that_does_not_conform_is_asked_for_again() -> None:
+    schema = {**OPEN, "properties": {"name": {"type": "string", "not": {"const": "x"}}}}
+    answers = ['{"name": "x"}', '{"name": "y"}']
+    with ScriptedServer(in_turn(*answers)) as server:
+        result = RemoteGenerator(server.url, target="openai").generate("Who?", schema)
+        assert result.value == {"name": "y"} and result.attempts[0].outcome == "violates"
+
+
+def test_a_provider_that_refuses_the_lowered_schema_is_asked_otherwise() -> None:
+    def answer(body: dict[str, Any]) -> Answer:
+        lowered = "entries" in json.dumps(body.get("response_format", {}))
+        return refusal("response_format is not supported") if lowered else '{"name": "Ada", "notes": {}}'
+
+    with ScriptedServer(answer) as server:
+        result = RemoteGenerator(server.url, target="openai").generate("Who?", OPEN)
+        assert result.value == {"name": "Ada", "notes": {}} and len(result.attempts) > 1
+        assert "entries" not in json.dumps(server.bodies[-1]["messages"])
+
+
+def test_providers_are_known_by_their_address() -> None:
+    assert provider_at("https://api.openai.com/v1/") == "openai" == provider_at("https://x.openai.azure.com/openai")
+    assert provider_at("https://api.openai.com.example.org") is None and provider_at("http://localhost:8000/v1") is None
+    with pytest.raises(OptionsError, match="target"):
+        RemoteGenerator("http://127.0.0.1:1/v1", target="nobody")

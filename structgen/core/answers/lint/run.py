@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from structgen.core.answers.deciding import answering
@@ -23,6 +24,8 @@ SUMMARIES = {
     "disjoint-branches": "A oneOf whose alternatives exclude each other.",
     "whole-no-effect": "A keyword occurrence without which the whole schema allows the same.",
     "open-object": "An object that declares members and allows others.",
+    "provider-limit": "A schema beyond what a provider takes.",
+    "provider-loses": "What a provider does not enforce, or cannot be asked for.",
     "undecided": "A question that was not decided.",
 }
 ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -35,6 +38,7 @@ def lint(
     *,
     deep: bool = False,
     closed: bool = False,
+    targets: Iterable[str] = (),
     options: JsonOptions | None = None,
     registry: Registry[Any] | None = None,
 ) -> list[Finding]:
@@ -44,11 +48,13 @@ def lint(
         schema: a schema, JSON text, file, Python type or tool definition.
         deep: ask of each keyword occurrence whether the whole schema would allow more without it.
         closed: name objects that declare members and allow others.
+        targets: providers to be asked about (see `structgen.lower`), or "all".
         options, registry: as of `structgen.compare`.
 
     Raises:
-        SchemaError: the schema is malformed. ConstraintError: no schema.
+        SchemaError: the schema is malformed. ConstraintError: no schema. OptionsError: no such target.
     """
+    named = list(targets)
     options = answering(checked_options(options))
     plain = schema_of(schema)
     lowered = Lowered(plain, options, registry)
@@ -56,6 +62,11 @@ def lint(
     findings = [one for rule in RULES for one in rule.check(view)]
     if deep:
         findings += _deep(view, {one.pointer for one in findings})
+    if named:
+        from structgen.core.answers.lint.providers import for_provider, targets_named
+
+        said = [for_provider(plain, target, options, registry) for target in targets_named(named)]
+        findings += [one for one in said if one is not None]
     if closed:
         message = "members that are not declared are allowed; additionalProperties: false allows none"
         findings += [Finding("open-object", "info", where, message) for where in lowered.report.open]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -181,5 +181,6 @@ def reader_of(grammar: Grammar) -> CaptureReader | None:
     known = getattr(grammar, "capture_reader", None)
     if isinstance(known, CaptureReader):
         return known
-    form = grammar.normal_form()
+    around: Callable[[], ContextFreeGrammar] | None = getattr(grammar, "capture_form", None)
+    form = (around(), {}) if around is not None else grammar.normal_form()
     return None if form is None else CaptureReader(*form)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, NoReturn
 
-from structgen.core.engines.captures.capturing import with_captures
+from structgen.core.engines.captures.capturing import names_captures, with_captures
 from structgen.core.engines.cfg.compiled import compile_grammar
+from structgen.core.engines.cfg.paired import PairedGrammar
+from structgen.core.engines.cfg.relations import MAX_STATES
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.inlining import without_ignored
 from structgen.core.grammars.limits import limited
@@ -36,11 +38,14 @@ def compile_intersection(parts: Sequence[Grammar], vocabulary: Vocabulary, names
     """
     with limited(_too_much):
         dfa, grammar = _divided([_flat(part, name) for part, name in zip(parts, names, strict=True)])
+        if dfa.is_empty:
+            _nothing()
         if grammar is None:
-            if dfa.is_empty:
-                _nothing()
             return compile_grammar(regular_grammar(dfa, "intersection", f"{len(parts)} constraints"), vocabulary)
-        try:
+        compiled = compile_grammar(grammar, vocabulary)
+        if compiled.mark < 0 and len(dfa) <= MAX_STATES:
+            return with_captures(PairedGrammar(compiled, dfa))
+        try:  # a large automaton may still have a small product
             product = product_grammar(grammar, ByteAutomaton(dfa.transitions, dfa.accepting), BOUNDS)
         except ProductTooLarge as error:
             raise _too_much(f"the grammar of the intersection has too many {error.name}", *error.args) from None
@@ -49,8 +54,8 @@ def compile_intersection(parts: Sequence[Grammar], vocabulary: Vocabulary, names
         return with_captures(compile_grammar(product, vocabulary))
 
 
-def _flat(part: Grammar, name: str) -> ContextFreeGrammar:
-    form = part.normal_form()
+def _flat(part: Any, name: str) -> ContextFreeGrammar:
+    form = (part.grammar if names_captures(part) else part).normal_form()  # captures do not need to be embedded
     if form is None or form[1]:  # something in it is read by an engine without rules
         raise ConstraintError(
             f"{name} cannot be intersected: only expressions, choices, phrases and context-free grammars can "
@@ -58,12 +63,12 @@ def _flat(part: Grammar, name: str) -> ContextFreeGrammar:
         )
     if part.vocabulary.named:
         raise ConstraintError(f"{name} names special tokens, and cannot be intersected")
-    return without_ignored(form[0])
+    return form[0]
 
 
 def _divided(grammars: Sequence[ContextFreeGrammar]) -> tuple[Dfa, ContextFreeGrammar | None]:
     """The intersection of what is regular, and the one grammar that is not."""
-    automata = [None if grammar.captures else automaton_of(grammar) for grammar in grammars]
+    automata = [None if grammar.captures else automaton_of(without_ignored(grammar)) for grammar in grammars]
     others = [grammar for grammar, dfa in zip(grammars, automata, strict=True) if dfa is None]
     regular = [dfa for dfa in automata if dfa is not None]
     if len(others) > 1:

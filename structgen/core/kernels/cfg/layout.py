@@ -17,7 +17,8 @@ H_ATOP, H_BTOP, H_CTOP, H_ETOP = H_A + TOP, H_B + TOP, H_C + TOP, H_E + TOP
     H_WIDTH_OF_LEVEL, H_BUILT, H_WALKED, H_LIMIT, H_DEPTH,  # of walks
     H_COMPONENTS, H_TERMINALS, H_PSEUDO, H_IGNOREDS,
     H_NODES, H_WIDTH, H_EOSES,
-) = _HEADER.numbers(17)  # fmt: skip
+    H_PAIRS, H_PAIR_WORDS,  # rows of pairs so far, the first of which is none; words of a set of states
+) = _HEADER.numbers(19)  # fmt: skip
 HEADER = _HEADER.size
 MOVES = 1 << 13  # slots of (configurations, token, configurations after), the latest that were asked for
 SINK_WORDS = 256
@@ -30,7 +31,7 @@ GROUP_MEMBERS, GROUP_KEY = 2, 3
 LEX_BUILT, LEX_ACCEPTS, LEX_ENDS, LEX_EPOCH, LEX_SPLIT, LEX_UNIT_EPOCH, LEX_UNIT, LEX_LOOPS, LEX_TABLE = range(2, 11)
 LEX_KEY = LEX_TABLE + 128
 CLASSES_KEY, GOTO_VALUE, GOTO_KEY, MEMO_EPOCH, MEMO_VALUE, MEMO_KEY = 2, 2, 3, 2, 3, 4
-CONFIGS_EPOCH, CONFIGS_MASK, CONFIGS_REMAINING, CONFIGS_KEY, INCOMING_VALUE = 2, 3, 4, 5, 2
+CONFIGS_EPOCH, CONFIGS_MASK, CONFIGS_REMAINING, CONFIGS_ROW, CONFIGS_KEY, INCOMING_VALUE = 2, 3, 4, 5, 6, 2
 
 # --- what lies in the mask heap --------------------------
 SPLIT_BITS, SPLIT_REMAINING, SPLIT_COUNT, SPLIT_UNITS = 0, 1, 2, 3  # row of bits or -1, narrow lexer state or 0, units
@@ -55,12 +56,12 @@ CLOSED_POSITIONS = 16  # that are looked at to find kinds which go on for ever
 FAR = 1 << 40  # bytes: more than any text has
 
 # --- bits of H_FLAG, besides those of every heap ---
-SCRATCH_FULL, MASKS_FULL, LEVELS_FULL = 4, 8, 16
+SCRATCH_FULL, MASKS_FULL, LEVELS_FULL, PAIRS_FULL = 4, 8, 16, 32
 
 # --- results besides RETRY and DEAD ---
-UNMEASURED = -2  # the tables of lengths are not there yet
+UNMEASURED = -2  # the tables of lengths, or sets of live states, are not there yet
 
 # --- operations of the entry, besides those of every heap ---
 (
-    INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ITEMS, KINDS_BELOW, BOUND, KIND_OF,
-) = range(FIRST_OPERATION, FIRST_OPERATION + 8)  # fmt: skip
+    INITIAL, AFTER, REHASH, READ_AUTOMATA, GOTO_ITEMS, KINDS_BELOW, BOUND, KIND_OF, ROW_OF, FILL_PAIRS,
+) = range(FIRST_OPERATION, FIRST_OPERATION + 10)  # fmt: skip

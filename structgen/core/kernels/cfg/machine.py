@@ -18,10 +18,13 @@ GOTO_ITEMS              item set, class                         item set
 KINDS_BELOW             address of trie nodes, count, address   1
 KIND_OF                 byte                                    its kind
 BOUND                   configurations                          bytes, or UNMEASURED
+ROW_OF                  configurations                          their row, see `paired`
+FILL_PAIRS              configurations, state, address of a row 1, or UNMEASURED
 ======================  ======================================  ==================================
 
 Any may return RETRY: ``H_FLAG`` tells what there was too little of. BOUND needs the tables of lengths (``least_of``,
-``to_go_from``). Nothing here checks its arguments.
+``to_go_from``); FILL_PAIRS those of pairs, and ``pair_known`` says which sets it lacks. Nothing here checks its
+arguments.
 """
 
 from structgen.core.kernels.cfg.layout import *

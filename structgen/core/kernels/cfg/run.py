@@ -8,6 +8,7 @@ from structgen.core.kernels.cfg.item_sets import goto
 from structgen.core.kernels.cfg.kinds import kind_of, kinds_below
 from structgen.core.kernels.cfg.layout import *
 from structgen.core.kernels.cfg.masks import fill, next_bytes
+from structgen.core.kernels.cfg.paired import fill_pairs, row_of
 from structgen.core.kernels.interning import lacks_room, rehash, word
 from structgen.core.kernels.jit import entry, internal
 from structgen.core.kernels.memory import word as word_at
@@ -50,6 +51,10 @@ def _make(stamp):
             return kinds_below(x, y, z)
         if operation == KIND_OF:
             return kind_of(x)
+        if operation == FILL_PAIRS:
+            return fill_pairs(h, x, y, z)
+        if operation == ROW_OF:
+            return row_of(h, x)
         if operation == READ_AUTOMATA:
             return read_automata(h, x, y)
         return stamp

@@ -66,6 +66,14 @@ group_at = HEADER.table(INT32)
 least_of = HEADER.table(INT64)
 to_go_from = HEADER.table(INT64)
 move_at, set_move_at = HEADER.writable(INT64)
+# of pairs: the automaton; of each row those after a byte, its configurations, whether its live states are known (1:
+# asked for, 2: known), and these as bits
+pair_step = HEADER.table(INT32)
+pair_ends = HEADER.table(INT32)
+pair_row, set_pair_row = HEADER.writable(INT32)
+pair_configs, set_pair_configs = HEADER.writable(INT64)
+pair_known, set_pair_known = HEADER.writable(INT32)
+pair_live = HEADER.table(INT64)
 # buffers; C holds keys of records to be, E tries of tokens, A and B what their users say
 a_at = HEADER.buffer(INT64)
 b_at = HEADER.buffer(INT64)

@@ -116,3 +116,24 @@ def test_lists_of_tools(tmp_path: Path) -> None:
     path.write_text(json.dumps({"tools": tools}))
     code, text, _ = run("lint", "--tools", str(path))
     assert code == 1 and "/properties/a/default" in text
+
+
+def test_tools_for_providers(tmp_path: Path) -> None:
+    """Which provider takes which tool, and what it loses; limits are counted over all tools."""
+    closed = {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"], "additionalProperties": False}
+    bounded = {**closed, "properties": {"a": {"type": "integer", "minimum": 3}}}
+    many = {"type": "object", "properties": {f"m{i}": {"type": "string"} for i in range(20)}}
+    tools = [{"name": f"t{i}", "inputSchema": s} for i, s in enumerate([closed, bounded, many, {**many, "title": "b"}])]
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps({"tools": tools}))
+    code, text, _ = run("lint", "--tools", str(path), "--for", "openai,anthropic", "--json")
+    found = [one for one in json.loads(text)["findings"] if one["rule"].startswith("provider")]
+    said = {(one["pointer"].split("/")[2] if one["pointer"] else "", one["message"].split(":")[0]) for one in found}
+    assert said == {("1", "anthropic"), ("2", "openai"), ("2", "anthropic"), ("3", "openai"), ("3", "anthropic"),
+                    ("", "anthropic")}  # fmt: skip
+    (loses,) = [one for one in found if one["pointer"].startswith("/tools/1")]
+    assert loses["level"] == "warning" and "minimum" in loses["message"]
+    assert json.loads(loses["evidence"]["document"])["a"] < 3 and code == 1
+    assert any("40 optional" in one["message"] for one in found)
+    assert run("lint", "--tools", str(path), "--for", "nobody")[0] == 2
+    assert structgen.lint(closed, targets=["all"]) == []

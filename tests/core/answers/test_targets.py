@@ -1,0 +1,209 @@
+"""Lowering: what is sent is within limits, mapped answers are what it is said they are, and the verdicts are right.
+
+The oracles share nothing with the lowering: `fits` for limits, python-jsonschema for what is sent and what is meant,
+and llama.cpp's own converter, read by the engine for its grammars.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+import structgen
+from structgen import JsonOptions
+from structgen.core.answers.targets.table import TARGETS
+from structgen.errors import OptionsError, SchemaError, UnresolvableReferenceError
+from tests.core.answers.random_pairs import Pair
+from tests.many import cases
+
+DRAFT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+CLOSED = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+TREE = {
+    "$defs": {"node": {**CLOSED, "properties": {"a": {"type": "string"}, "next": {"$ref": "#/$defs/node"}}}},
+    "$ref": "#/$defs/node",
+}
+SCHEMAS: dict[str, Any] = {
+    "closed": CLOSED,
+    "open": {"type": "object", "properties": {"a": {"type": "string", "maxLength": 4}}},
+    "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+    "map of patterns": {"type": "object", "patternProperties": {"^x": {"type": "null"}}, "additionalProperties": False},
+    "anything": True,
+    "untyped": {"properties": {"a": {"minimum": 3}}},
+    "root array": {"type": "array", "items": {"type": "integer", "exclusiveMinimum": 0}, "minItems": 2},
+    "tuple": {"type": "array", "prefixItems": [{"type": "string"}, {}], "items": False, "minItems": 2},
+    "optional null": {**CLOSED, "properties": {"a": {"type": "string"}, "b": {"type": ["null", "integer"]}}},
+    "recursion": TREE,
+    "needs itself": {"$defs": {"n": {"type": "array", "items": {"$ref": "#/$defs/n"}}}, "$ref": "#/$defs/n"},
+    "condition": {
+        "type": "object", "properties": {"k": {"enum": ["x", "y"]}, "v": {"type": "integer"}}, "required": ["k"],
+        "if": {"properties": {"k": {"const": "x"}}}, "then": {"required": ["v"]},
+    },
+    "all of": {"allOf": [{"$ref": "#/$defs/a"}, {"required": ["a"]}], "$defs": {"a": {**CLOSED, "required": []}}},
+    "one of": {"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 5}]},
+    "values": {"enum": [1, "a", "A", None, True, {"b": [1]}, []]},
+    "deep": {
+        "type": "object", "properties": {"a": {"type": "array", "items": {"type": "array", "items": {"type": "array"}}}}
+    },
+    "draft 4": {
+        "$schema": "http://json-schema.org/draft-04/schema#", "type": "number", "minimum": 1, "exclusiveMinimum": True
+    },
+    "union of maps": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "object"}, {"type": "null"}]},
+    "property $ref": {"type": "object", "properties": {"$ref": {"type": "string"}}, "required": ["$ref"]},
+}  # fmt: skip
+
+
+def lowered_of(schema: Any, target: str, options: JsonOptions | None = None) -> structgen.LoweredSchema | None:
+    """None: no value satisfies the schema, or it cannot be read."""
+    try:
+        return structgen.lower(schema, target, options=options)
+    except (structgen.UnsatisfiableSchemaError, UnresolvableReferenceError):
+        return None
+
+
+def is_valid(schema: Any, value: Any) -> bool:
+    return bool(jsonschema.Draft202012Validator({**DRAFT, **schema}).is_valid(value))
+
+
+def plainly(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=float))
+
+
+def closed_tuples(part: Any) -> Any:
+    """A schema as a target reads it that allows no items but those by position."""
+    if isinstance(part, list):
+        return [closed_tuples(inner) for inner in part]
+    if not isinstance(part, dict):
+        return part
+    read = {name: closed_tuples(inner) for name, inner in part.items()}
+    return {**read, "items": False, "minItems": len(part["prefixItems"])} if "prefixItems" in part else read
+
+
+def errors_of(lowered: structgen.LoweredSchema, count: int) -> list[str]:
+    """What the judges object to."""
+    wrong = [f"beyond: {one}" for one in structgen.fits(lowered.sent, lowered.target)]
+    sent, meant = ({**DRAFT, **schema} for schema in (lowered.sent, lowered.meant))
+    if lowered.target.tuples == "closed":
+        sent = closed_tuples(sent)
+    for example in structgen.examples(meant, count):
+        there = lowered.forth(example.value)
+        if not is_valid(sent, plainly(there)):
+            wrong.append(f"{example.text} is sent as {there!r}, which is not asked for")
+        if plainly(lowered.back(there)) != plainly(example.value):
+            wrong.append(f"{example.text} comes back as {lowered.back(there)!r}")
+    for example in structgen.examples(sent, count):
+        back = plainly(lowered.back(example.value))
+        if not is_valid(meant, back):
+            wrong.append(f"the answer {example.text} means {back!r}, which is not meant")
+    return wrong
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_limits_and_mappings(name: str, target: str) -> None:
+    lowered = structgen.lower(SCHEMAS[name], target)
+    assert errors_of(lowered, 6) == []
+    assert lowered.verdict != "unknown"
+    for difference, allowed in ((lowered.comparison.old_only, True), (lowered.comparison.new_only, False)):
+        if difference is not None and difference.text is not None:
+            value = json.loads(difference.text)
+            assert is_valid(lowered.meant, value) is not allowed
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.full
+def test_random_schemas(target: str) -> None:
+    for number in cases(1_500, 25):
+        pair = Pair(number)
+        if (lowered := lowered_of(pair.schemas[0], target, pair.options())) is None:
+            continue
+        try:
+            assert errors_of(lowered, 3) == [], (number, pair.schemas[0])
+        except SchemaError:  # beyond a budget of drawing
+            continue
+        for difference, allowed in ((lowered.comparison.old_only, True), (lowered.comparison.new_only, False)):
+            if difference is not None and difference.text is not None:
+                assert pair.valid(0, difference.value) is not (not allowed), (number, difference.text)
+
+
+VERDICTS = [
+    ("closed", "openai", "equal"), ("closed", "gemini", "equal"), ("map", "openai", "equal"),
+    ("anything", "openai", "equal"), ("anything", "anthropic", "equal"), ("tuple", "anthropic", "equal"),
+    ("recursion", "openai", "equal"), ("recursion", "anthropic", "wider"), ("recursion", "gemini", "equal"),
+    ("optional null", "openai", "narrower"), ("open", "openai", "narrower"), ("condition", "gemini", "equal"),
+    ("all of", "openai", "equal"), ("one of", "openai", "wider"), ("root array", "openai", "equal"),
+    ("root array", "gemini", "equal"), ("root array", "anthropic", "wider"), ("map of patterns", "openai", "equal"),
+    ("values", "openai", "equal"), ("values", "anthropic", "wider"), ("draft 4", "llguidance", "equal"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "target", "verdict"), VERDICTS)
+def test_verdicts(name: str, target: str, verdict: str) -> None:
+    assert structgen.lower(SCHEMAS[name], target).verdict == verdict
+
+
+def test_deep_schemas_are_compared_in_linear_time() -> None:
+    deep: dict[str, Any] = {"type": "string"}
+    for _ in range(100):
+        deep = {"type": "object", "properties": {"a": deep}}
+    assert structgen.compare(deep, {**deep, "title": "the same"}).verdict == "equal"
+
+
+def test_limits_are_kept_by_giving_up_what_is_beyond() -> None:
+    many = {"type": "object", "properties": {f"m{i}": {"type": "string"} for i in range(60)}}
+    assert structgen.lower(many, "anthropic").beyond == ()
+    deep: dict[str, Any] = {"type": "string"}
+    for _ in range(30):
+        deep = {"type": "object", "properties": {"a": deep}, "required": ["a"], "additionalProperties": False}
+    lowered = structgen.lower(deep, "openai")
+    assert lowered.beyond == () and lowered.verdict == "wider"
+    long = structgen.lower({"enum": [f"value {i}" for i in range(2_000)]}, "openai")
+    assert long.beyond == () and long.lost
+    wide = {"type": "object", "properties": {f"m{i}": {"type": "string"} for i in range(5_001)}}
+    assert any("properties" in one for one in structgen.lower(wide, "openai").beyond)
+
+
+def test_what_is_lost_is_named_in_descriptions() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3, "description": "How many."}}}
+    lowered = structgen.lower(schema, "anthropic")
+    assert ("/properties/n", "minimum") in lowered.lost
+    assert lowered.sent["properties"]["n"]["description"] == "How many. (minimum: 3)"
+
+
+def test_targets_are_named() -> None:
+    assert structgen.lower(True, "ollama").target.name == "llama.cpp"
+    with pytest.raises(OptionsError, match="openai, anthropic"):
+        structgen.lower(True, "nobody")
+    for target in TARGETS.values():
+        assert target.as_of and target.sources and target.title
+
+
+def test_the_checker_sees_what_a_target_does_not_read() -> None:
+    assert structgen.fits(CLOSED, "openai") == []
+    for schema, target, said in (
+        ({"type": "object"}, "openai", "additionalProperties"),
+        ({**CLOSED, "required": []}, "openai", "not required"),
+        ({"type": "string"}, "openai", "root"),
+        ({**CLOSED, "not": {}}, "openai", "not is not read"),
+        ({**CLOSED, "properties": {"a": {"type": "string", "pattern": "(?=a)"}}}, "openai", "expression"),
+        ({**CLOSED, "properties": {"a": {"type": "string", "format": "iri"}}}, "anthropic", "iri"),
+        ({"type": "array", "items": {"type": "null"}, "uniqueItems": True}, "gemini", "uniqueItems"),
+        (TREE, "anthropic", "leads to itself"),
+        ({"$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}, "gemini", "itself"),
+    ):
+        assert any(said in one for one in structgen.fits(schema, target)), (schema, target)
+
+
+def test_llama_cpps_converter_takes_what_is_sent() -> None:
+    converter = pytest.importorskip("cyllama.utils.json_schema_to_grammar").json_schema_to_grammar
+    from structgen.core.constraints.parts import BYTES
+
+    for name in ("closed", "map", "root array", "tuple", "recursion", "values", "all of", "draft 4"):
+        lowered = structgen.lower(SCHEMAS[name], "llama.cpp")
+        grammar = structgen.gbnf(converter(json.dumps(lowered.sent))).compile(BYTES)
+        for example in structgen.examples({**DRAFT, **lowered.meant}, 5):
+            matcher = grammar.matcher()
+            text = json.dumps(lowered.forth(example.value), default=float, separators=(", ", ": ")).encode()
+            assert matcher.accept_bytes(text) and matcher.is_accepting(), (name, example.text)
