@@ -257,12 +257,12 @@ def method_of(method: str | Method, options: dict[str, Any]) -> Method:
         raise OptionsError(
             f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}", option="method", value=method
         )
-    known = fields(METHODS[method])
-    names = [one.name for one in known]
+    taken = fields(METHODS[method])
+    names = [one.name for one in taken]
     for name in options:
         if name not in names:
             refuse_name(name, names, OTHER_NAMES)
-    for one in known:
+    for one in taken:
         if one.default is MISSING and one.default_factory is MISSING and one.name not in options:
             raise OptionsError(f"method {method!r} needs the option {one.name}", option=one.name)
     return METHODS[method](**options)

@@ -49,12 +49,12 @@ class Quality(Chosen):
         """
         nodes = self.found(space, n, rng)
         drawn = space.candidates(nodes)
-        known = dict[tuple[str, str], float]()
+        utilities = dict[tuple[str, str], float]()
         for one in drawn:
             for other in drawn:
-                if (one.text, other.text) not in known:
-                    known[one.text, other.text] = _checked(self.utility(one, other), one)
-        means = [sum(known[one.text, other.text] for other in drawn) / len(drawn) for one in drawn]
+                if (one.text, other.text) not in utilities:
+                    utilities[one.text, other.text] = _checked(self.utility(one, other), one)
+        means = [sum(utilities[one.text, other.text] for other in drawn) / len(drawn) for one in drawn]
         return ranked(nodes, means)
 
 
