@@ -69,7 +69,7 @@ class Rows:
 
 
 def documents(
-    data: Path, vocabulary: Any, encode: Callable[[str], list[int]], count: int
+    data: Path, vocabulary: Any, encode: Callable[[str], list[int]], count: int, size: int = SIZE, least: int = 20
 ) -> list[tuple[str, Any, list[int]]]:
     """(schema as JSON, compiled grammar, tokens of an instance that both engines take), ``count`` of them."""
     found = []
@@ -83,7 +83,7 @@ def documents(
         for text in texts:
             tokens = encode(text)
             matcher = grammar.matcher()
-            if 20 <= len(tokens) <= 300 and max(tokens) < SIZE and all(map(matcher.accept_token, tokens)):
+            if least <= len(tokens) <= 300 and max(tokens) < size and all(map(matcher.accept_token, tokens)):
                 found.append((json.dumps(task["schema"]), grammar, tokens))
                 break
         if len(found) == count:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.byte_sets import EVERY_BYTE
+from structgen.core.engines.draft_trees import DraftTrees, walk_tree
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
 
@@ -82,6 +83,13 @@ class FakeMatcher:
     def fill_all(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
         for matcher, row in zip(matchers, rows, strict=True):
             matcher.fill_next_token_bitmask(bitmask, row)
+
+    @classmethod
+    def fill_trees(
+        cls, matchers: Sequence[Self], trees: DraftTrees, bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> npt.NDArray[np.bool_]:
+        walks = enumerate(zip(matchers, rows, strict=True))
+        return np.array([walk_tree(matcher, trees, tree, bitmask, row) for tree, (matcher, row) in walks], np.bool_)
 
     @classmethod
     def advance_and_fill_all(

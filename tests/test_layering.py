@@ -38,6 +38,7 @@ STAGES: list[set[str]] = [
         "core.engines.capture",
         "core.engines.protocols",
         "core.engines.bitmask",
+        "core.engines.draft_trees",
         "core.engines.pages",
         "core.engines.logits",
     },

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.bitmask import fill_next_token_bitmasks
+from structgen.core.engines.bitmask import fill_bitmask_rows
 from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.integrations.budgets import BudgetedMask
 
@@ -31,9 +31,12 @@ class RequestMatcher:
         matcher: where the output stands in its grammar.
         budget: what its token budget takes out of its masks; None: nothing.
         taken: tokens that were accepted, without those after the end.
+        changes_ends: whether the request's ends are others than the vocabulary's.
     """
 
-    __slots__ = ("_added", "_after_end", "_end", "_ends", "_removed", "_seen", "budget", "matcher", "taken")
+    __slots__ = (
+        "_added", "_after_end", "_end", "_ends", "_removed", "_seen", "budget", "changes_ends", "matcher", "taken",
+    )  # fmt: skip
 
     def __init__(self, grammar: Grammar, ends: Iterable[int] | None = None) -> None:
         vocabulary = grammar.vocabulary
@@ -41,6 +44,7 @@ class RequestMatcher:
         given = {token for token in ends or () if 0 <= token < vocabulary.size} - vocabulary.named
         self._ends = frozenset(given) if given else own
         self._added, self._removed = self._ends - own, own - self._ends
+        self.changes_ends = bool(self._added or self._removed)
         self._end = vocabulary.eos_token_ids[0]
         self._seen: tuple[Any, Bitmask | None] = (None, None)  # the last tensor, and its array
         self._after_end = self.taken = 0
@@ -84,11 +88,19 @@ class RequestMatcher:
         for token in self._removed:
             row[token >> 5] &= ~np.int32(_BITS[token & 31])
 
+    def finish_ends(self, bitmask: Bitmask, rows: npt.NDArray[np.int64]) -> None:
+        """Write the ends of this request, and of others with the same, into rows that the matchers have filled."""
+        ended = rows[bitmask[rows, self._end >> 5] & _BITS[self._end & 31] != 0]
+        for token in self._added if len(ended) else ():
+            bitmask[ended, token >> 5] |= _BITS[token & 31]
+        for token in self._removed:
+            there = rows[bitmask[rows, token >> 5] & _BITS[token & 31] != 0]
+            bitmask[there, token >> 5] &= ~_BITS[token & 31]
+
     @property
-    def changes_masks(self) -> bool:
-        """Whether `finish` may change a mask here."""
-        awake = self.budget is not None and self.taken >= self.budget.awake_at
-        return awake or bool(self._added or self._removed) or self.matcher.is_terminated()
+    def ends(self) -> tuple[frozenset[int], int]:
+        """What `finish_ends` is about: two requests with the same write the same."""
+        return self._ends, id(self.matcher.grammar.vocabulary)
 
     def accept(self, token: int) -> bool:
         """Advance by a token; False, and nothing changes, where it is not allowed or lies outside the vocabulary."""
@@ -177,19 +189,26 @@ class RequestMatcher:
 def fill_rows(places: Sequence[tuple[int, RequestMatcher]], bitmask: Any) -> None:
     """Fill the rows of many requests in one call; other rows stay. Large batches use several threads.
 
+    Args:
+        places: of each request its row.
+        bitmask: see `RequestMatcher.fill`; mutated.
+
     Raises:
         BitmaskError: wrong dtype, shape or layout, or one request twice.
     """
     if not places:
         return
     rows = places[0][1].rows(bitmask)
-    matchers: list[Matcher | None] = [None] * (max(row for row, _ in places) + 1)
+    fill_bitmask_rows([request.matcher for _, request in places], rows, [row for row, _ in places])
+    ends: dict[Any, tuple[RequestMatcher, list[int]]] = {}
     for row, request in places:
-        matchers[row] = request.matcher
-    fill_next_token_bitmasks(matchers, rows)
-    for row, request in places:
-        if request.changes_masks:
+        budget = request.budget
+        if request.matcher.is_terminated() or (budget is not None and request.taken >= budget.awake_at):
             request.finish(rows[row])
+        elif request.changes_ends:
+            ends.setdefault(request.ends, (request, []))[1].append(row)
+    for request, numbers in ends.values():
+        request.finish_ends(rows, np.array(numbers, np.int64))
 
 
 _BITS = np.left_shift(np.uint32(1), np.arange(32, dtype=np.uint32)).view(np.int32)

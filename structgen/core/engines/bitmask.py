@@ -113,7 +113,8 @@ def check_apart(matchers: Sequence[Matcher | None]) -> None:
     Raises:
         BitmaskError: says so.
     """
-    if len({id(m) for m in matchers if m is not None}) < sum(m is not None for m in matchers):
+    given = [id(matcher) for matcher in matchers if matcher is not None]
+    if len(set(given)) < len(given):
         raise BitmaskError("a matcher occurs twice in the batch; fork it, so that each row has its own")
 
 
@@ -125,26 +126,43 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher | None], bitmask: npt.ND
     Raises:
         BitmaskError: wrong dtype, shape or layout, or fewer rows than matchers.
     """
+    rows = [row for row, matcher in enumerate(matchers) if matcher is not None]
+    fill_bitmask_rows([matcher for matcher in matchers if matcher is not None], bitmask, rows)
+
+
+def fill_bitmask_rows(
+    matchers: Sequence[Matcher],
+    bitmask: npt.NDArray[np.int32],
+    rows: Sequence[int],
+) -> None:
+    """Fill rows of ``bitmask``, each for its matcher; see `fill_next_token_bitmasks`.
+
+    Args:
+        matchers, rows: as many, each once.
+        bitmask: mutated.
+
+    Raises:
+        BitmaskError: as above.
+    """
     check_apart(matchers)
 
     def part(first: int, last: int) -> None:
-        kinds: dict[type[Any], tuple[list[Any], list[int]]] = {}
-        for index in range(first, last):
-            matcher = matchers[index]
-            if matcher is not None:
-                members, rows = kinds.setdefault(type(matcher), ([], []))
-                members.append(matcher)
-                rows.append(index)
-        for kind, (members, rows) in kinds.items():
-            kind.fill_all(members, bitmask, rows)
+        members, places = matchers[first:last], rows[first:last]
+        kinds: list[Any] = list(dict.fromkeys(map(type, members)))
+        if len(kinds) == 1:
+            kinds[0].fill_all(members, bitmask, places)
+            return
+        for kind in kinds:
+            pairs = [pair for pair in zip(members, places, strict=True) if type(pair[0]) is kind]
+            kind.fill_all([one for one, _ in pairs], bitmask, [row for _, row in pairs])
 
     try:
         in_parts(part, len(matchers), len(matchers) // MASKS_PER_THREAD)
     except AttributeError:
-        kinds = [type(one) for one in matchers if one is not None and not hasattr(one, "fill_all")]
-        if not kinds:
+        wrong = [type(one) for one in matchers if not hasattr(one, "fill_all")]
+        if not wrong:
             raise
-        raise BitmaskError(f"matchers are what grammar.matcher() makes, and there is a {kinds[0].__name__}") from None
+        raise BitmaskError(f"matchers are what grammar.matcher() makes, and there is a {wrong[0].__name__}") from None
 
 
 def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) -> None:

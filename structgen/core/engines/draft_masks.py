@@ -14,11 +14,9 @@ import numpy.typing as npt
 
 from structgen.core.engines.batches import host_integers
 from structgen.core.engines.bitmask import check_row
+from structgen.core.engines.draft_trees import NO_TOKEN, DraftTrees, walk_tree
 from structgen.core.engines.protocols import Matcher
 from structgen.errors import BitmaskError, TokenError
-
-NO_TOKEN = -1
-"""What drafts are padded with: it is never taken."""
 
 
 def traverse_draft_tree(
@@ -52,34 +50,17 @@ def traverse_draft_tree(
 
     O(N) masks and steps.
     """
-    deadline = perf_counter() + time_threshold if time_threshold > 0 else float("inf")
+    deadline = perf_counter() + time_threshold
+    vocab_size = matcher.grammar.vocabulary.size
     children = host_integers(retrieve_next_token, "retrieve_next_token", BitmaskError)
     siblings = host_integers(retrieve_next_sibling, "retrieve_next_sibling", BitmaskError)
     tokens = host_integers(draft_tokens, "draft_tokens", TokenError)
-    has_parent = _linked(children, siblings, len(tokens))
-    vocab_size = matcher.grammar.vocabulary.size
-    _check_tokens([token for token, linked in zip(tokens, has_parent, strict=True) if linked], vocab_size)
-    rows = _rows(bitmask, 0, len(tokens), vocab_size)
-    rows[:] = 0
-    matcher.fill_next_token_bitmask(bitmask, 0)
-    waiting = [(children[0], 1)]  # nodes with their depths; the tree is walked parents first, in the order of links
-    taken = 0
-    try:
-        while waiting:
-            node, depth = waiting.pop()
-            if node < 0:
-                continue
-            if perf_counter() > deadline:
-                return False
-            waiting.append((siblings[node], depth))
-            if taken >= depth:
-                matcher.rollback(taken - depth + 1)
-                taken = depth - 1
-            if tokens[node] != NO_TOKEN and matcher.advance_and_fill(tokens[node], bitmask, node):
-                taken = depth
-                waiting.append((children[node], depth + 1))
-    finally:
-        matcher.rollback(taken)
+    links = [np.array(each, np.int64)[None] for each in (children, siblings, tokens)]
+    trees = DraftTrees.checked(links[0], links[1], links[2], vocab_size)
+    rows = _rows(bitmask, 0, trees.tokens.shape[1], vocab_size)
+    if time_threshold > 0:
+        return walk_tree(matcher, trees, 0, rows, 0, deadline) is not None
+    matcher.fill_trees([matcher], trees, rows, [0])
     return True
 
 
@@ -105,19 +86,9 @@ def fill_draft_token_bitmasks(
     """
     tokens = host_integers(draft_tokens, "draft_tokens", TokenError)
     vocab_size = matcher.grammar.vocabulary.size
-    _check_tokens(tokens, vocab_size)
+    chain = DraftTrees.chain(tokens, vocab_size)
     rows = _rows(bitmask, index, len(tokens) + 1, vocab_size)
-    rows[:] = 0
-    matcher.fill_next_token_bitmask(bitmask, index)
-    taken = 0
-    try:
-        for token in tokens:
-            if token == NO_TOKEN or not matcher.advance_and_fill(token, bitmask, index + taken + 1):
-                break
-            taken += 1
-    finally:
-        matcher.rollback(taken)
-    return taken
+    return int(matcher.fill_trees([matcher], chain, rows, [0]).sum()) - 1
 
 
 def validate_tokens(matcher: Matcher, tokens: Any) -> list[int]:
@@ -165,23 +136,3 @@ def _rows(bitmask: npt.NDArray[np.int32], first: int, count: int, vocab_size: in
     check_row(bitmask, first, vocab_size)
     check_row(bitmask, first + count - 1, vocab_size)
     return (bitmask if bitmask.ndim == 2 else bitmask[None])[first : first + count]
-
-
-def _linked(children: list[int], siblings: list[int], count: int) -> list[bool]:
-    """Which nodes a link leads to. No node has two, the root none: so what can be reached from the root is a tree."""
-    if not len(children) == len(siblings) == count or count == 0:
-        lengths = f"{len(children)} children, {len(siblings)} siblings, {count} tokens"
-        raise BitmaskError(f"a draft tree has as many links as tokens, and a root; got {lengths}")
-    if siblings[0] != -1:
-        raise BitmaskError(f"node 0 is the root and has no sibling; retrieve_next_sibling[0] is {siblings[0]}")
-    linked = [False] * count
-    for name, links in (("retrieve_next_token", children), ("retrieve_next_sibling", siblings)):
-        for node, target in enumerate(links):
-            if target == -1:
-                continue
-            if not 0 < target < count:
-                raise BitmaskError(f"{name}[{node}] is {target}; wanted -1 or a node from 1 to {count - 1}")
-            if linked[target]:
-                raise BitmaskError(f"{name}[{node}] is {target}, which another node leads to; this is no tree")
-            linked[target] = True
-    return linked

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from structgen.core.engines.bitmask import check_row
 from structgen.core.engines.byte_sets import EVERY_BYTE
 from structgen.core.engines.capture import Captures
+from structgen.core.engines.draft_trees import DraftTrees, walk_tree
 from structgen.core.engines.protocols import MAX_FORCED_BYTES, TOO_LONG, Grammar
 from structgen.errors import CompletionTooLongError, MatcherStateError
 
@@ -70,6 +71,14 @@ class BaseMatcher(ABC, Generic[GrammarT]):
         """See `Matcher.fill_all`; here, one after the other."""
         for matcher, row in zip(matchers, rows, strict=True):
             matcher.fill_next_token_bitmask(bitmask, row)
+
+    @classmethod
+    def fill_trees(
+        cls, matchers: Sequence[Self], trees: DraftTrees, bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> npt.NDArray[np.bool_]:
+        """See `Matcher.fill_trees`; here, step by step and back."""
+        walks = enumerate(zip(matchers, rows, strict=True))
+        return np.array([walk_tree(matcher, trees, tree, bitmask, row) for tree, (matcher, row) in walks], np.bool_)
 
     def advance_and_fill(self, token_id: int, bitmask: npt.NDArray[np.int32], index: int = 0) -> bool:
         """See `Matcher.advance_and_fill`; here, one after the other."""

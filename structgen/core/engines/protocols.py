@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.capture import Captures
+from structgen.core.engines.draft_trees import DraftTrees
 from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
@@ -87,6 +88,28 @@ class Matcher(Protocol):
         Args:
             matchers: each once.
             bitmask, rows: see `fill_next_token_bitmask`; a row for each.
+
+        Raises:
+            BitmaskError: as of the one.
+        """
+        ...
+
+    @classmethod
+    def fill_trees(
+        cls, matchers: Sequence[Self], trees: DraftTrees, bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> npt.NDArray[np.bool_]:
+        """The masks of the nodes of draft trees, one of each matcher of this class. States are the same afterwards.
+
+        Args:
+            matchers: each once.
+            trees: as many; tokens of their vocabulary at nodes that links lead to.
+            bitmask: see `fill_next_token_bitmask`.
+            rows: of each tree the bitmask row of its root; those of the others follow by their numbers. Such a row is
+                the mask after the tokens on the path to the node, and all zero if one of them is refused, after the
+                end of sequence, and at nodes that no link leads to.
+
+        Returns:
+            Which nodes are taken, bool[trees, nodes].
 
         Raises:
             BitmaskError: as of the one.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from structgen.errors import OptionsError
 from structgen.integrations.engine_hooks import parameters_of
@@ -55,33 +55,63 @@ def give_budget(request: Any) -> None:
 
 def walking(
     original: Callable[..., Any],
-    retrieve_next_token: Any,
-    retrieve_next_sibling: Any,
-    draft_tokens: Any,
-    grammar: Any,
-    allocate_token_bitmask: Any,
-    vocab_size: int | None = None,
-) -> None:
-    """Around `traverse_tree`: one walk of ours where the grammar is, and its budget does not narrow masks.
+    reqs: Any,
+    retrieve_next_token_cpu: Any,
+    retrieve_next_sibling_cpu: Any,
+    draft_tokens_cpu: Any,
+    vocab_size: int,
+) -> tuple[Any, Any]:
+    """Around `generate_token_bitmask`: one walk for all trees of ours whose budget does not narrow masks; SGLang's own
+    for each of the others.
 
     Rows that no allowed draft leads to stay all allowed, as SGLang leaves them: nothing is drawn there.
     """
-    from structgen.core.engines.draft_masks import traverse_draft_tree
+    tokens = draft_tokens_cpu.numpy()
+    ours = [number for number, request in enumerate(reqs) if _walks(request.grammar, tokens[number])]
+    if not ours:
+        given = (reqs, retrieve_next_token_cpu, retrieve_next_sibling_cpu, draft_tokens_cpu, vocab_size)
+        return cast(tuple[Any, Any], original(*given))
+    grammars = [request.grammar for request in reqs if request.grammar is not None]
+    bitmask = grammars[0].allocate_vocab_mask(vocab_size=vocab_size, batch_size=draft_tokens_cpu.numel(), device="cpu")
+    links = [links.numpy()[ours] for links in (retrieve_next_token_cpu, retrieve_next_sibling_cpu)]
+    _fill([reqs[number].grammar.request for number in ours], links, tokens[ours], bitmask.numpy(), ours)
+    from sglang.srt.speculative.spec_utils import traverse_tree
+
+    nodes = tokens.shape[1]
+    for number, request in enumerate(reqs):
+        if request.grammar is not None and number not in ours:
+            tree = (each[number] for each in (retrieve_next_token_cpu, retrieve_next_sibling_cpu, draft_tokens_cpu))
+            traverse_tree(*tree, request.grammar, bitmask[nodes * number : nodes * (number + 1)], vocab_size)
+    return bitmask, grammars[-1]
+
+
+def _walks(grammar: Any, tokens: Any) -> bool:
+    """Whether a grammar is ours, goes on, and has masks that nothing else narrows along so many tokens."""
     from structgen.integrations.sglang.backend import SglangGrammarObject
 
-    given = (retrieve_next_token, retrieve_next_sibling, draft_tokens, grammar, allocate_token_bitmask, vocab_size)
-    tokens = draft_tokens.tolist()
     if not isinstance(grammar, SglangGrammarObject) or grammar.is_terminated():
-        original(*given)
-        return
+        return False
     request, size = grammar.request, grammar.request.matcher.grammar.vocabulary.size
     is_near = request.budget is not None and request.taken + len(tokens) >= request.budget.awake_at
-    if is_near or not all(0 <= token < size for token in tokens[1:]):
-        original(*given)
-        return
-    rows = request.rows(allocate_token_bitmask)[: len(tokens)]
-    traverse_draft_tree(retrieve_next_token.numpy(), retrieve_next_sibling.numpy(), tokens, request.matcher, rows)
-    rows[~rows.any(axis=1)] = -1
+    return not is_near and bool(((tokens[1:] >= 0) & (tokens[1:] < size)).all())
+
+
+def _fill(requests: list[Any], links: list[Any], tokens: Any, bitmask: Any, numbers: list[int]) -> None:
+    """The masks of trees, each where its number says; all tokens at nodes that are not taken or behind the end."""
+    import numpy as np
+
+    from structgen.core.engines.draft_trees import DraftTrees, fill_trees_of
+
+    matchers, count = [request.matcher for request in requests], tokens.shape[1]
+    vocabulary = matchers[0].grammar.vocabulary
+    children, siblings, ids = (each.astype(np.int64) for each in (*links, tokens))
+    trees = DraftTrees.checked(children, siblings, ids, vocabulary.size)
+    rows = count * np.array(numbers)
+    taken = fill_trees_of(matchers, trees, bitmask, rows.tolist())
+    numbered = rows[:, None] + np.arange(count)
+    bitmask[numbered[~taken]] = -1
+    ends = numbered[taken & np.isin(tokens, vocabulary.eos_token_ids)]
+    bitmask[ends[~bitmask[ends].any(axis=1)]] = -1
 
 
 HOOKS: tuple[tuple[str, str, str, tuple[str, ...], Callable[..., Any]], ...] = (
@@ -90,15 +120,8 @@ HOOKS: tuple[tuple[str, str, str, tuple[str, ...], Callable[..., Any]], ...] = (
     (
         "draft trees in one walk",
         "sglang.srt.speculative.spec_utils",
-        "traverse_tree",
-        (
-            "retrieve_next_token",
-            "retrieve_next_sibling",
-            "draft_tokens",
-            "grammar",
-            "allocate_token_bitmask",
-            "vocab_size",
-        ),
+        "generate_token_bitmask",
+        ("reqs", "retrieve_next_token_cpu", "retrieve_next_sibling_cpu", "draft_tokens_cpu", "vocab_size"),
         walking,
     ),
 )

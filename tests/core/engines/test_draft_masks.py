@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import structgen
+from structgen.core.engines.draft_trees import DraftTrees, fill_trees_of
 from structgen.errors import BitmaskError, MatcherStateError, StructgenError, TokenError
 from tests.core.engines.fixed_texts import FixedTexts
 
@@ -141,6 +142,28 @@ def test_every_node_has_the_mask_of_its_path(name: str, seed: int) -> None:
         assert np.array_equal(bitmask[node], expected_row(name, before, path)), path
     assert (bitmask[size:] == 5).all()
     check_unchanged(matcher, name, before)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_trees_of_many_matchers_in_one_call(seed: int) -> None:
+    """Of all engines, some twice; each node against a matcher of its own."""
+    rng = np.random.default_rng(seed)
+    names = [*GRAMMARS, *rng.choice([*GRAMMARS], 4)]
+    pairs = [walked(name, rng, int(rng.integers(0, 8))) for name in names]
+    size = int(rng.integers(1, 12))
+    trees, paths = zip(*(random_tree(matcher, rng, size) for matcher, _ in pairs), strict=True)
+    children, siblings, tokens = (np.array(each, np.int64) for each in zip(*trees, strict=True))
+    found = DraftTrees.checked(children, siblings, tokens, VOCABULARY.size)
+    rows = (size + 1) * rng.permutation(len(names))
+    bitmask = np.full(((size + 1) * len(names), -(-VOCABULARY.size // 32)), 5, np.int32)
+    taken = fill_trees_of([matcher for matcher, _ in pairs], found, bitmask, rows.tolist())
+    for tree, (name, (matcher, before)) in enumerate(zip(names, pairs, strict=True)):
+        for node, path in enumerate(paths[tree]):
+            assert np.array_equal(bitmask[rows[tree] + node], expected_row(name, before, path)), (name, path)
+            probe = matcher.copy()
+            assert taken[tree, node] == all(token >= 0 and probe.accept_token(token) for token in path)
+        assert (bitmask[rows[tree] + size] == 5).all()
+        check_unchanged(matcher, name, before)
 
 
 @pytest.mark.parametrize("seed", range(6))

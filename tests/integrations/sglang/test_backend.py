@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import random
+import sys
+import time
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Optional
 
 import jsonschema
@@ -28,7 +31,6 @@ from sglang.srt.constrained.base_grammar_backend import (
 )
 from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend, ReasonerGrammarObject
 
-from structgen import traverse_draft_tree
 from structgen.errors import IntegrationError
 from structgen.integrations.engine_requests import engine_vocabulary
 from structgen.integrations.sglang import backend as module
@@ -143,43 +145,65 @@ def test_rollbacks_and_copies(seed: int) -> None:
         assert fresh.grammar_stats.is_cache_hit and fresh.grammar_stats is not ours.grammar_stats
 
 
-def function_of(path: str, name: str) -> Any:
-    """A function of a module of SGLang that imports what a GPU needs; the function itself needs torch alone."""
+def functions_of(path: str, *names: str) -> dict[str, Any]:
+    """Functions of a module of SGLang that imports what a GPU needs; they themselves need torch alone."""
     source = (Path(sglang.srt.__path__[0]) / path).read_text("utf-8")
-    found = next(node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == name)
-    names: dict[str, Any] = {"torch": torch, "Optional": Optional, "BaseGrammarObject": BaseGrammarObject}
-    exec(compile(ast.Module([found], []), path, "exec"), names)
-    return names[name]
+    found = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name in names]
+    world: dict[str, Any] = {
+        "torch": torch, "time": time, "Optional": Optional, "List": list, "Tuple": tuple, "Req": Any,
+        "BaseGrammarObject": BaseGrammarObject, "TREE_TRAVERSE_TIME_THRESHOLD": 1e9,
+    }  # fmt: skip
+    exec(compile(ast.Module(list(found), []), path, "exec"), world)
+    return world
 
 
-def test_draft_trees() -> None:
-    """SGLang's walk over a draft tree gives the masks of `traverse_draft_tree`."""
-    traverse_tree = function_of("speculative/spec_utils.py", "traverse_tree")
-    rng = random.Random(1)
-    ours = Engine().ask("regex", "(ab|ac|b[0-9]+)*").grammar
-    for _ in range(20):
-        count = rng.randint(1, 8)
-        children, siblings = [-1] * count, [-1] * count
-        last: dict[int, int] = {}
-        for node in range(1, count):
-            parent = rng.randrange(node)
-            if parent in last:
-                siblings[last[parent]] = node
-            else:
-                children[parent] = node
-            last[parent] = node
-        tokens = [tokenizer().encode(rng.choice("abc0"))[0] for _ in range(count)]
-        mask = ours.allocate_vocab_mask(LOGITS, count, "cpu")
-        mask.zero_()
-        traverse_tree(torch.tensor(children), torch.tensor(siblings), torch.tensor(tokens), ours, mask, LOGITS)
-        wanted = np.zeros((count, LOGITS // 32), np.int32)
-        traverse_draft_tree(children, siblings, tokens, ours.request.matcher, wanted)
-        assert (mask.numpy() == wanted).all()
-        ours_at_once = ours.allocate_vocab_mask(LOGITS, count, "cpu")
-        given = torch.tensor(children), torch.tensor(siblings), torch.tensor(tokens), ours, ours_at_once, LOGITS
-        hooks.walking(traverse_tree, *given)
-        wanted[~wanted.any(axis=1)] = -1
-        assert (ours_at_once.numpy() == wanted).all()
+def random_links(rng: random.Random, count: int) -> tuple[list[int], list[int]]:
+    """Children and siblings of a draft tree."""
+    children, siblings = [-1] * count, [-1] * count
+    last: dict[int, int] = {}
+    for node in range(1, count):
+        parent = rng.randrange(node)
+        if parent in last:
+            siblings[last[parent]] = node
+        else:
+            children[parent] = node
+        last[parent] = node
+    return children, siblings
+
+
+TREE_KINDS = (
+    ("regex", "(ab|ac|b[0-9]+)*"), ("json", '{"type": "array", "items": {"type": "integer"}}'), ("regex", "[ab]+c?"),
+    ("json", '{"type": "string"}'), None, ("regex", "a|b"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_draft_trees(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One walk for the trees of a batch gives the masks of SGLang's own; rows without a grammar of ours among them."""
+    world = functions_of("speculative/spec_utils.py", "traverse_tree", "generate_token_bitmask")
+    monkeypatch.setitem(sys.modules, "sglang.srt.speculative.spec_utils", SimpleNamespace(**world))
+    rng, engine = random.Random(seed), Engine()
+    kinds = [TREE_KINDS[number % len(TREE_KINDS)] for number in range(7)]
+    limits = [rng.choice([3, 4000]) for _ in kinds]  # near its end a budget narrows masks
+    requests = [
+        SimpleNamespace(grammar=kind and engine.ask(*kind, max_new_tokens=most).grammar)
+        for kind, most in zip(kinds, limits, strict=True)
+    ]
+    if seed % 3 == 0:
+        requests[-1].grammar.accept_token(special_id("<|end|>"))
+    count = rng.randint(1, 9)
+    links = [random_links(rng, count) for _ in kinds]
+    texts = [*'abc01[],"', *(["<|end|>"] if seed % 2 else [])]
+    ids = [special_id(text) if text in ENDS else tokenizer().encode(text)[0] for text in texts]
+    ids += [LOGITS + 5] if seed % 4 == 1 else []
+    trees = (
+        torch.tensor([children for children, _ in links]),
+        torch.tensor([siblings for _, siblings in links]),
+        torch.tensor([[rng.choice(ids) for _ in range(count)] for _ in kinds]),
+    )
+    wanted, grammar = world["generate_token_bitmask"](requests, *trees, LOGITS)
+    found, ours = hooks.walking(world["generate_token_bitmask"], requests, *trees, LOGITS)
+    assert (found.numpy() == wanted.numpy()).all() and ours is grammar
 
 
 @pytest.mark.parametrize("budget", [8, 12, 20])

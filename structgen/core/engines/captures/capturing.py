@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from structgen.core.engines.capture import Captures
 from structgen.core.engines.captures.reader import CaptureReader, reader_of
+from structgen.core.engines.draft_trees import DraftTrees, fill_trees_of
 from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -128,6 +129,13 @@ class CapturingMatcher:
         """See `Matcher.fill_all`."""
         for matcher, row in zip(matchers, rows, strict=True):
             matcher.fill_next_token_bitmask(bitmask, row)
+
+    @classmethod
+    def fill_trees(
+        cls, matchers: Sequence[Self], trees: DraftTrees, bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> npt.NDArray[np.bool_]:
+        """See `Matcher.fill_trees`."""
+        return fill_trees_of([matcher._matcher for matcher in matchers], trees, bitmask, rows)
 
     @classmethod
     def advance_and_fill_all(

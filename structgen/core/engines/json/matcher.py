@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.byte_sets import EVERY_BYTE, byte_set
+from structgen.core.engines.draft_trees import DraftTrees
 from structgen.core.engines.matcher import BaseMatcher
 from structgen.core.engines.protocols import TOO_LONG
 from structgen.core.kernels.json import layout, machine
@@ -26,6 +27,7 @@ AT_ONCE = 1 << 15  # items by which memory doubles no more
 # Equal configurations are merged at the end of each kernel call, so long texts are read in pieces: a text with many
 # values that each have several alternatives would otherwise be read once for each combination.
 PIECE = 16
+_NOTHING_YET = (0,) * (layout.JOB_SIZE - layout.J_STATUS)
 _QUOTE = byte_set(b'"')
 _BEFORE, _STEPS, _TOP = layout.STATE_BEFORE, layout.STATE_STEPS, layout.STATE_TOP
 _LENGTH, _ENDED, _COUNT = layout.STATE_LENGTH, layout.STATE_ENDED, layout.STATE_COUNT
@@ -127,27 +129,23 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     def fill_all(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
         """See `Matcher.fill_all`: one call of the kernel for those that share their mask rows."""
         with _entered(matchers):
-            cls._all_filled(matchers, bitmask, rows)
+            for chosen in _sharing(matchers):
+                members, places = [matchers[number] for number in chosen], [rows[number] for number in chosen]
+                cls._group_filled(members, bitmask, places)
 
     @classmethod
-    def _all_filled(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
-        groups: dict[int, tuple[list[Self], array[int]]] = {}
-        for matcher, row in zip(matchers, rows, strict=True):
-            out = matcher._row_address(bitmask, row)
-            if matcher._terminated:
-                ctypes.memset(out, 0, 4 * bitmask.shape[-1])
-                continue
-            group = groups.get(id(matcher._rows))
-            if group is None:
-                group = groups[id(matcher._rows)] = [], array("q")
-            group[0].append(matcher)
-            group[1].extend((matcher._at, 0, out, 0))
-        for members, jobs in groups.values():
-            context, first = members[0]._rows.context(), 0
-            while (first := machine.fills(context.address, jobs.buffer_info()[0], first, len(members))) < len(members):
-                job = layout.JOB_SIZE * first
-                members[first]._fill_on(context, jobs[job + layout.J_STATUS], jobs[job + layout.J_OUT])
-                first += 1
+    def _group_filled(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
+        """The masks of matchers that share their mask rows, and with these the size of their vocabulary."""
+        count, row_bytes = len(matchers), 4 * bitmask.shape[-1]
+        start = _first_address(matchers[0], bitmask, [min(rows), max(rows)])
+        jobs = array("q", bytes(8 * layout.JOB_SIZE * count))
+        jobs[layout.J_BLOCK :: layout.JOB_SIZE] = array("q", [matcher._at for matcher in matchers])
+        jobs[layout.J_OUT :: layout.JOB_SIZE] = array("q", [start + row_bytes * row for row in rows])
+        context, first = matchers[0]._rows.context(), 0
+        while (first := machine.fills(context.address, jobs.buffer_info()[0], first, count)) < count:
+            job = layout.JOB_SIZE * first
+            matchers[first]._fill_on(context, jobs[job + layout.J_STATUS], jobs[job + layout.J_OUT])
+            first += 1
 
     @classmethod
     def advance_and_fill_all(
@@ -172,7 +170,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
             start, row_bytes = one._row_address(bitmask, 0), 4 * bitmask.shape[-1]
             jobs = array("q")
             for number in numbers:
-                jobs.extend((matchers[number]._at, token_ids[number], start + row_bytes * rows[number], 0))
+                jobs.extend((matchers[number]._at, token_ids[number], start + row_bytes * rows[number], *_NOTHING_YET))
             context, first = one._rows.context(), 0
             while first < len(numbers):
                 last = machine.steps(context.address, jobs.buffer_info()[0], first, len(numbers))
@@ -187,15 +185,73 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
                 first = last + 1
         return taken
 
-    def _stepped(self, context: KernelContext, status: int, token_id: int, out: int) -> bool:
-        """Whether the token is taken, after a step that was not done at once; the mask after it goes to ``out``."""
+    @classmethod
+    def fill_trees(
+        cls, matchers: Sequence[Self], trees: DraftTrees, bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> npt.NDArray[np.bool_]:
+        """See `Matcher.fill_trees`: one call of the kernel for those that share their mask rows."""
+        taken = np.zeros(trees.tokens.shape, np.bool_)
+        with _entered(matchers):
+            for chosen in _sharing(matchers):
+                members, firsts = [matchers[number] for number in chosen], [rows[number] for number in chosen]
+                taken[chosen] = cls._group_walked(members, trees.of(chosen), bitmask, firsts)
+        return taken
+
+    @classmethod
+    def _group_walked(
+        cls, matchers: Sequence[Self], trees: DraftTrees, bitmask: npt.NDArray[np.int32], rows: Sequence[int]
+    ) -> npt.NDArray[np.bool_]:
+        """Walk the trees of matchers that share their mask rows."""
+        begins = [matcher._block[layout.B_PLACE] for matcher in matchers]
+        numbers = np.array(rows)[:, None] + np.arange(trees.tokens.shape[1])
+        start = _first_address(matchers[0], bitmask, [int(numbers.min()), int(numbers.max())])
+        jobs = _tree_jobs([matcher._at for matcher in matchers], begins, trees)
+        jobs[..., layout.J_OUT] = start + 4 * bitmask.shape[-1] * numbers
+        try:
+            cls._walk(matchers, jobs)
+            taken = jobs[..., layout.J_STATUS] == layout.ALIVE
+            bitmask[numbers[jobs[..., layout.J_STATUS] == layout.NOT_YET]] = 0
+            ends = np.isin(trees.tokens, matchers[0]._vocabulary.eos_token_ids)
+            for tree, node in np.argwhere(ends & (jobs[..., layout.J_STATUS] == layout.DEAD)).tolist():
+                if node:  # there is no mask behind it
+                    before = jobs[tree, jobs[tree, node, layout.J_PARENT] - tree * jobs.shape[1]]
+                    matchers[tree]._block[layout.B_PLACE] = int(before[layout.J_PLACE])
+                    taken[tree, node] = matchers[tree]._may_stop()
+            return taken
+        finally:
+            for matcher, begin in zip(matchers, begins, strict=True):
+                matcher._block[layout.B_PLACE] = begin
+
+    @classmethod
+    def _walk(cls, matchers: Sequence[Self], jobs: npt.NDArray[np.int64]) -> None:
+        """Do the jobs of trees."""
+        context, number = matchers[0]._rows.context(), 0
+        while (number := machine.trees(context.address, jobs.ctypes.data, number)) >= 0:
+            tree, node = divmod(number, jobs.shape[1])
+            matcher, job = matchers[tree], jobs[tree, node]
+            token_id, out, status = (int(job[field]) for field in (layout.J_TOKEN, layout.J_OUT, layout.J_STATUS))
+            if node:
+                status = matcher._step_on(context, status, token_id, out)
+            else:
+                matcher._fill_on(context, status, out)
+                status = layout.ALIVE
+            if status == layout.DEAD:
+                ctypes.memset(out, 0, 4 * matcher._rows.lexicon.width)
+            job[layout.J_STATUS], job[layout.J_PLACE] = status, matcher._block[layout.B_PLACE]
+
+    def _step_on(self, context: KernelContext, status: int, token_id: int, out: int) -> int:
+        """Whether the token is text that is taken, DEAD or ALIVE, after a step that was not done at once."""
         while layout.MISS <= status < layout.FILLING:
             self._provide(context, status)
             status = machine.step(context.address, self._at, token_id, out)
         if status >= layout.FILLING:
             self._fill_on(context, status - layout.FILLING, out)
-            return True
-        if status == layout.ALIVE:
+            return layout.ALIVE
+        return status
+
+    def _stepped(self, context: KernelContext, status: int, token_id: int, out: int) -> bool:
+        """Whether the token is taken, after a step that was not done at once; the mask after it goes to ``out``."""
+        if self._step_on(context, status, token_id, out) == layout.ALIVE:
             return True
         if token_id not in self._vocabulary.eos_token_ids or not self._terminate():
             return False
@@ -412,16 +468,48 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         return True
 
 
+def _sharing(matchers: Sequence[JsonMatcher]) -> list[Sequence[int]]:
+    """The numbers of matchers, by the mask rows that they share."""
+    groups = dict.fromkeys(id(matcher._rows) for matcher in matchers)
+    if len(groups) == 1:
+        return [range(len(matchers))]
+    return [[number for number, matcher in enumerate(matchers) if id(matcher._rows) == group] for group in groups]
+
+
+def _first_address(matcher: JsonMatcher, bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> int:
+    """The address of a bitmask's first row, after a look whether it has these."""
+    for row in rows:
+        matcher._row_address(bitmask, row)
+    return matcher._row_address(bitmask, 0)
+
+
+def _tree_jobs(blocks: Sequence[int], begins: Sequence[int], trees: DraftTrees) -> npt.NDArray[np.int64]:
+    """int64[trees, nodes, JOB_SIZE]: the jobs of trees, but for the addresses of masks. The first of a tree has that of
+    the next one as its sibling."""
+    count, nodes = trees.tokens.shape
+    offsets = nodes * np.arange(count)[:, None]
+    jobs = np.empty((count, nodes, layout.JOB_SIZE), np.int64)
+    jobs[..., layout.J_BLOCK] = np.array(blocks)[:, None]
+    jobs[..., layout.J_TOKEN] = trees.tokens
+    jobs[..., layout.J_STATUS] = layout.NOT_YET
+    jobs[..., layout.J_CHILD] = np.where(trees.children < 0, -1, trees.children + offsets)
+    jobs[..., layout.J_SIBLING] = np.where(trees.siblings < 0, -1, trees.siblings + offsets)
+    jobs[:, 0, layout.J_SIBLING] = [*offsets[1:, 0].tolist(), -1]
+    jobs[:, 0, layout.J_TOKEN], jobs[:, 0, layout.J_PARENT] = layout.NO_TOKEN, -1
+    jobs[:, 0, layout.J_PLACE] = begins
+    return jobs
+
+
 @contextmanager
 def _entered(matchers: Sequence[JsonMatcher]) -> Iterator[None]:
     """Mark matchers as in use for a block, each for this thread alone."""
-    entered: list[JsonMatcher] = []
+    entered: Sequence[JsonMatcher] = matchers
     try:
-        for matcher in matchers:
+        for number, matcher in enumerate(matchers):
             if matcher._in_use:
+                entered = matchers[:number]
                 raise MatcherStateError.in_use()
             matcher._in_use = True
-            entered.append(matcher)
         yield
     finally:
         for matcher in entered:

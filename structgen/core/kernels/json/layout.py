@@ -120,7 +120,10 @@ LOG_ROWS, LOG_TOKENS = 8, 1024  # that an entry lists; of others the whole row i
 CHANCES = 16  # entries in use that are moved, at most, to make room for one
 
 # --- operations of the entry ---
-ADVANCE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, STEP, STEPS, FILLS = range(9)
-# ``jobs`` int64[n, 4] of STEPS and FILLS: a matcher's block, its token (of FILLS: nothing), address of its row, what
-# came of it
-J_BLOCK, J_TOKEN, J_OUT, J_STATUS, JOB_SIZE = range(5)
+ADVANCE, ACCEPTING_NOW, FILL, FILL_ROW, FILL_DIGITS, NEXT_BYTES, STEP, STEPS, FILLS, TREES = range(10)
+# ``jobs`` int64[n, 8] of STEPS, FILLS and TREES: a matcher's block, its token (of FILLS: nothing), address of its row,
+# what came of it. Of TREES before: NOT_YET, the first job that follows on it, and the next one that follows on the
+# same, or -1. The first of a tree has the token NO_TOKEN and the place in the trail where its matcher stands; the walk
+# writes the places of the others, and the job before each.
+J_BLOCK, J_TOKEN, J_OUT, J_STATUS, J_CHILD, J_SIBLING, J_PLACE, J_PARENT, JOB_SIZE = range(9)
+NOT_YET, NO_TOKEN = -1, -2

@@ -41,6 +41,12 @@ def fills(m: int, jobs: int, first: int, last: int) -> int:
     return run(m, FILLS, jobs, first, last)
 
 
+def trees(m: int, jobs: int, first: int) -> int:
+    """`step` of matchers to each node of their trees of tokens, from the job ``first`` on: the number of the job that
+    lacks something, or -1. Afterwards matchers stand at any node of their tree."""
+    return run(m, TREES, jobs, first, 0)
+
+
 def fill_row(m: int, state: int, place: int, number: bool, out: int) -> int:
     """The row of a pool state, see `structgen.core.kernels.json.bitmask_rows.fill_row`."""
     return run(m, FILL_DIGITS if number else FILL_ROW, state, place, out)

@@ -9,7 +9,7 @@ from structgen.core.kernels.json.configurations import advance, settle
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.masks import fill
 from structgen.core.kernels.json.tables import *
-from structgen.core.kernels.memory import set_table, set_word, size, within, word
+from structgen.core.kernels.memory import clear_words, set_table, set_word, size, within, word
 
 
 @internal
@@ -100,13 +100,25 @@ def step(m, block, token, out):
 
 
 @internal
+def _mask_or_none(m, block, out):
+    """`mask`, or no token where the output has ended."""
+    if word(_state(block), STATE_ENDED) == 0:
+        return mask(m, block, out, 0)
+    clear_words(out, limit(m, L_WIDTH))
+    return DEAD
+
+
+@internal
 def fills(m, jobs, first, last):
-    """`mask` for the jobs first..last. The number of the one that lacks something, or ``last``: all are done."""
+    """`mask` for the jobs first..last. The number of the one that lacks something, or ``last``: all are done.
+
+    Where the output has ended, no token is allowed.
+    """
     for i in range(first, last):
         job = jobs + 8 * JOB_SIZE * i
         status = STALE
         if not is_stale(m):
-            status = mask(m, word(job, J_BLOCK), word(job, J_OUT), 0)
+            status = _mask_or_none(m, word(job, J_BLOCK), word(job, J_OUT))
         set_word(job, J_STATUS, status)
         if status >= MISS:
             return i
@@ -125,3 +137,51 @@ def steps(m, jobs, first, last):
         if status >= MISS:
             return i
     return last
+
+
+@internal
+def _visit(m, jobs, job):
+    """Go on to a job of a tree from the one before it, which was taken, and write the mask there; none if it is not
+    taken. The first of a tree is where its matcher stands."""
+    block, out, before = word(job, J_BLOCK), word(job, J_OUT), word(job, J_PARENT)
+    if word(job, J_TOKEN) == NO_TOKEN:
+        return _mask_or_none(m, block, out)
+    set_word(block, B_PLACE, word(jobs + 8 * JOB_SIZE * before, J_PLACE))
+    status = step(m, block, word(job, J_TOKEN), out) if word(job, J_TOKEN) >= 0 else DEAD
+    if status == ALIVE:
+        set_word(job, J_PLACE, word(block, B_PLACE))
+    elif status == DEAD:
+        clear_words(out, limit(m, L_WIDTH))
+    return status
+
+
+@internal
+def _following(jobs, i):
+    """The job to go to after job ``i`` is done: the first that follows on it if it was taken, else the next one of
+    those on its path that have one. -1: there is none."""
+    job = jobs + 8 * JOB_SIZE * i
+    to, before = word(job, J_CHILD), i
+    if to < 0 or word(job, J_STATUS) != ALIVE:
+        to, before = word(job, J_SIBLING), word(job, J_PARENT)
+        while to < 0 and before >= 0:
+            job = jobs + 8 * JOB_SIZE * before
+            to, before = word(job, J_SIBLING), word(job, J_PARENT)
+    if to >= 0:
+        set_word(jobs + 8 * JOB_SIZE * to, J_PARENT, before)
+    return to
+
+
+@internal
+def trees(m, jobs, first):
+    """Visit the jobs of trees, from one on that was begun or is done. The number of the one that lacks something, or
+    -1: all are done that can be. (The first job of a tree has that of the next tree as its sibling.)"""
+    i = first
+    while i >= 0:
+        job = jobs + 8 * JOB_SIZE * i
+        if word(job, J_STATUS) == NOT_YET:
+            status = STALE if is_stale(m) else _visit(m, jobs, job)
+            set_word(job, J_STATUS, status)
+            if status >= MISS:
+                return i
+        i = _following(jobs, i)
+    return -1

@@ -4,7 +4,7 @@ from structgen.core.kernels.jit import entry
 from structgen.core.kernels.json.bitmask_rows import fill_row
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.masks import accepting, next_bytes
-from structgen.core.kernels.json.matchers import enter, fills, is_stale, mask, read, step, steps
+from structgen.core.kernels.json.matchers import enter, fills, is_stale, mask, read, step, steps, trees
 
 
 def _make(stamp):
@@ -16,6 +16,8 @@ def _make(stamp):
             return steps(m, x, y, z)
         if operation == FILLS:
             return fills(m, x, y, z)
+        if operation == TREES:
+            return trees(m, x, y)
         if is_stale(m):
             return STALE
         if operation == STEP:
