@@ -595,7 +595,7 @@ class Generator(RankingModel):
                 ``structgen.generation.search.METHODS`` has them all).
             n: how many outputs; fewer come where there are no more.
             **options: the method's own, and ``max_new_tokens``, ``stop``, ``seed``, ``schema_in_prompt``,
-                ``schema_form`` as ``GenerationOptions`` has them.
+                ``schema_form`` as ``GenerationOptions`` has them; ``guidance``: a ``Guidance``.
 
         Raises:
             IncompleteOutputError: no output fits in the budget.

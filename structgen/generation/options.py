@@ -26,7 +26,8 @@ class GenerationOptions(FilterOptions, total=False):
     Attributes:
         temperature: 0 (default) is greedy.
         top_p, top_k and the other filters (``FilterOptions`` lists them), order: applied after the constraint's mask;
-            repetition_penalty, presence_penalty, frequency_penalty, logit_bias: changes of logits before it.
+            repetition_penalty, presence_penalty, frequency_penalty, logit_bias, dry_multiplier with dry_base,
+            dry_allowed_length and dry_sequence_breakers: changes of logits before it.
             ``SamplingParams`` says what each does; by default none does anything.
         seed: of the random numbers; None (default) takes fresh entropy.
         max_new_tokens: the budget (default 512); before it runs out the output is steered to close.
@@ -63,6 +64,10 @@ class GenerationOptions(FilterOptions, total=False):
     repetition_penalty: float
     presence_penalty: float
     frequency_penalty: float
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_sequence_breakers: Sequence[str]
     logit_bias: Mapping[int, float]
     seed: int | None
     max_new_tokens: int

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,12 @@ from structgen.errors import GenerationError, IncompleteOutputError, OptionsErro
 from structgen.generation.decoding.hypothesis import Hypothesis, Rules
 from structgen.generation.decoding.prompts import Place, Prompt, Telling, telling
 from structgen.generation.decoding.stats import GenerationStats
-from structgen.generation.models.prefix_reader import make_reader
+from structgen.generation.models.prefix_reader import PromptReader, make_reader
 from structgen.generation.models.threads import turn_of
 from structgen.generation.prepared_model import PreparedModel, after_prompt, section_of
 from structgen.generation.sampling.uniforms import seed_or_entropy
 from structgen.generation.search.distortion import Distortion, distortion
+from structgen.generation.search.guidance import Guidance, GuidedReader
 from structgen.generation.search.method import Method
 from structgen.generation.search.methods import METHODS
 from structgen.generation.search.rank import RankedText, RankWalk
@@ -78,14 +79,20 @@ class Searcher:
         seed: int | None = None,
         schema_in_prompt: bool | Place = True,
         schema_form: FormOption = "auto",
+        guidance: Guidance | None = None,
         **options: Any,
     ) -> SearchRun[Any]:
         """See ``Generator.search``."""
         check_count("n", n)
         check_count("seed", seed, 0, optional=True)
-        searching = method_of(method, options)
-        checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, telling(schema_in_prompt, schema_form))
-        return self._searched(ids, checked, searching, n, budget, _strings(stop), seed)
+        if not (guidance is None or isinstance(guidance, Guidance)):
+            raise OptionsError(f"guidance is {guidance!r:.100}; expected Guidance(...)", option="guidance")
+        searching, shown = method_of(method, options), telling(schema_in_prompt, schema_form)
+        checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, shown)
+        other = None
+        if guidance is not None:
+            _, other, budget = self._asked(guidance.without, constraint, budget, shown)
+        return self._searched(ids, checked, searching, n, budget, _strings(stop), seed, guidance, other)
 
     def rank(
         self,
@@ -163,6 +170,8 @@ class Searcher:
         budget: int,
         stop: Sequence[str],
         seed: int | None,
+        guidance: Guidance | None,
+        other: Sequence[int] | None,
     ) -> SearchRun[Any]:
         prepared = self._prepared
         if section_of(constraint) is not None:
@@ -172,8 +181,12 @@ class Searcher:
         if method.is_closed:
             root.check_closes()
         with prepared._waiting("searching for outputs"), turn_of(prepared.reader):
-            reader = make_reader(prepared.model, ids, budget)
-            space = Space(reader, root, method.scoring, lambda one: _key(one, method.merge), method.limits)
+            reader: PromptReader = make_reader(prepared.model, ids, budget)
+            if guidance is not None and other is not None:
+                reader = GuidedReader(reader, make_reader(prepared.model, other, budget), guidance.scale)
+            weigh = None if guidance is None else guidance.weigh
+            space = Space(reader, root, method.scoring, lambda one: _key(one, method.merge), method.limits, weigh)
+            space.constraint = constraint
             outcome = method.run(space, n, np.random.default_rng(seed_or_entropy(seed)))
         if not outcome.finished and outcome.stopped_by is None:
             raise IncompleteOutputError(
@@ -244,10 +257,14 @@ def method_of(method: str | Method, options: dict[str, Any]) -> Method:
         raise OptionsError(
             f"unknown method {method!r:.100}; expected one of {', '.join(METHODS)}", option="method", value=method
         )
-    names = [one.name for one in fields(METHODS[method])]
+    taken = fields(METHODS[method])
+    names = [one.name for one in taken]
     for name in options:
         if name not in names:
             refuse_name(name, names, OTHER_NAMES)
+    for one in taken:
+        if one.default is MISSING and one.default_factory is MISSING and one.name not in options:
+            raise OptionsError(f"method {method!r} needs the option {one.name}", option=one.name)
     return METHODS[method](**options)
 
 

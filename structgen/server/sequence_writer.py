@@ -67,9 +67,9 @@ class _TooLong:
     def check(self, grammar: Grammar, budget: int) -> None:
         """Raise IncompleteOutputError where it did not fit in as many tokens, or more."""
         with self._lock:
-            known, message = self._found.get(grammar, (0, ""))
-        if budget <= known:
-            text = message.replace(f"{known} of {known} tokens", f"{budget} of {budget} tokens")
+            tried, message = self._found.get(grammar, (0, ""))
+        if budget <= tried:
+            text = message.replace(f"{tried} of {tried} tokens", f"{budget} of {budget} tokens")
             raise IncompleteOutputError(text, partial="")
 
     def note(self, grammar: Grammar | None, budget: int, error: IncompleteOutputError) -> None:

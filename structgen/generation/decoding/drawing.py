@@ -83,6 +83,11 @@ class TokenDrawing:
         if self._history is not None:
             self._history.add(token)
 
+    def follow(self, token: int) -> None:
+        """A token was taken, chosen or forced."""
+        if self._history is not None:
+            self._history.follow(token)
+
     def request(self, position: int, logits_row: int, mask_row: int) -> DrawRequest:
         """What is to be drawn next: see ``DrawRequest``."""
         adjustments = None if self._history is None else self._history.adjustments()
@@ -151,4 +156,4 @@ def _history(params: SamplingParams, prompt_ids: Sequence[int], vocabulary: Voca
     highest = params.bias_pairs[-1][0] if params.bias_pairs else -1
     if highest >= vocabulary.size:
         raise OptionsError(f"logit_bias names token {highest}; the vocabulary has {vocabulary.size} tokens, from 0 on")
-    return History(params, prompt_ids) if params.bias_pairs or params.has_penalties else None
+    return History(params, prompt_ids, vocabulary.tokens) if params.bias_pairs or params.has_penalties else None

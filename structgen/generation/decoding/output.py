@@ -385,6 +385,7 @@ class Output:
         self.token_log_mass.append(None)
         self.token_ids.append(token)
         self.pending.append(token)
+        self._drawing.follow(token)
         self._bytes += self._vocabulary.tokens[token]
         self.stats.output_tokens += 1
         if self._section is not None and not self._section.is_over:

@@ -39,6 +39,7 @@ class FilterParams:
     eta_cutoff: float = 0.0
     top_n_sigma: float | None = None
     top_h: float | None = None
+    bregman_cost: float = 0.0
 
 
 class FilterOptions(TypedDict, total=False):
@@ -53,6 +54,8 @@ class FilterOptions(TypedDict, total=False):
         epsilon_cutoff: keep p >= epsilon. eta_cutoff: keep p >= min(eta, √eta · exp(-entropy)) (Hewitt et al. 2022).
         top_n_sigma: keep logits >= max - n · σ, σ over the whole row of logits (Tang et al. 2024).
         top_h: keep the longest prefix of the likeliest whose entropy is at most this share of all (Potraghloo 2025).
+        bregman_cost: keep the k likeliest for which the divergence (KL, nats) of the distribution, cut to them, plus k
+            times this is least: Bregman top-k (Noarov et al. 2025) with the divergence that renormalises.
     """
 
     temperature: float
@@ -64,6 +67,7 @@ class FilterOptions(TypedDict, total=False):
     eta_cutoff: float
     top_n_sigma: float | None
     top_h: float | None
+    bregman_cost: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +134,25 @@ def _top_h_rows(rows: TensorRows, share: Tensor) -> Tensor:
     entropies = mass.log() + rows.running_sums(rows.surprise(ranked)) / mass
     few = ((entropies <= share * entropies[:, -1:] + 1e-12) & (ranked > 0)).sum(1, keepdim=True)
     return rows.only(order, rows.places < few)
+
+
+GREATEST_COST = 700.0  # beyond, one token stays: exp of more is no float
+
+
+def _bregman_cost(row: LogitsRow, cost: float) -> Kept:
+    """The cost -log Γ + cost · k, Γ the sum of the first k, is convex in k: as long as the next lowers it, it stays."""
+    probs = row.probs
+    order = row.descending(probs)
+    ranked = probs[order]
+    few = int((ranked >= math.expm1(min(cost, GREATEST_COST)) * (ranked.cumsum() - ranked)).sum())
+    return row.only(order[: max(1, few)]) & (probs > 0)
+
+
+def _bregman_cost_rows(rows: TensorRows, cost: Tensor) -> Tensor:
+    probs = rows.probs
+    ranked, order = rows.descending(probs)
+    few = (ranked >= cost.clamp(max=80.0).expm1() * (rows.running_sums(ranked) - ranked)).sum(1, keepdim=True)
+    return rows.only(order, rows.places < few) & (probs > 0)
 
 
 def _top_k(row: LogitsRow, k: float) -> Kept:
@@ -233,6 +256,7 @@ FILTERS = (
         name="eta_cutoff", neutral=0.0, warper=("EtaLogitsWarper", "epsilon"),
         keeps=_eta_cutoff, keeps_rows=_eta_cutoff_rows,
     ),
+    Filter(name="bregman_cost", neutral=0.0, high=math.inf, keeps=_bregman_cost, keeps_rows=_bregman_cost_rows),
 )  # fmt: skip
 """All of them, in the order of transformers."""
 FILTER_NAMED = {one.name: one for one in FILTERS}

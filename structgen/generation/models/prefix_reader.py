@@ -35,14 +35,20 @@ class PromptReader(Protocol):
     """Counts and one call.
 
     Attributes:
-        tokens: tokens read, the prompt not included.
-        calls: calls of the model, the prompt's included.
         reads_chains: whether prefixes of which one begins another are read together for the price of the longest.
     """
 
-    tokens: int
-    calls: int
     reads_chains: bool
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read, the prompt not included."""
+        ...
+
+    @property
+    def calls(self) -> int:
+        """Calls of the model, the prompt's included."""
+        ...
 
     def read(self, prefixes: Sequence[Prefix]) -> Logits:
         """Logits [len(prefixes), V] after the prompt and each prefix; equal prefixes are read once."""

@@ -34,6 +34,10 @@ class SamplingParams(FilterParams):
         repetition_penalty: logits of tokens of prompt and output are divided by it where positive, else multiplied
             (Keskar et al. 2019). presence_penalty, frequency_penalty: taken off the logits of the output's tokens,
             once, and for each occurrence. Forced tokens do not count: punishing quotes and braces makes odd spellings.
+        dry_multiplier: what DRY takes off the logit of a token that would go on with a repetition, as llama.cpp has it
+            (p-e-w 2024): where the last m tokens of prompt and output, forced ones too, came before it already,
+            dry_multiplier · dry_base ** (m - dry_allowed_length), from m = dry_allowed_length on; 0: nothing. No
+            repetition reaches over a token that holds one of dry_sequence_breakers, and none of those is punished.
         logit_bias: added to logits, by token id; a mapping, kept as sorted pairs.
         order: temperature and filters in the order of their application; must name each that is used.
 
@@ -44,6 +48,10 @@ class SamplingParams(FilterParams):
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
     logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] = ()
     order: tuple[str, ...] = ORDER
 
@@ -59,6 +67,10 @@ class SamplingParams(FilterParams):
         _check("repetition_penalty", self.repetition_penalty, 0, math.inf, above=True)
         _check("presence_penalty", self.presence_penalty, -math.inf, math.inf)
         _check("frequency_penalty", self.frequency_penalty, -math.inf, math.inf)
+        _check("dry_multiplier", self.dry_multiplier, 0, math.inf)
+        _check("dry_base", self.dry_base, 1, math.inf)
+        check_count("dry_allowed_length", self.dry_allowed_length)
+        object.__setattr__(self, "dry_sequence_breakers", _breakers(self.dry_sequence_breakers))
         object.__setattr__(self, "logit_bias", _bias(self.logit_bias))
         object.__setattr__(self, "order", self._checked_order())
 
@@ -76,7 +88,8 @@ class SamplingParams(FilterParams):
     @property
     def has_penalties(self) -> bool:
         """Whether logits depend on the tokens before: penalties."""
-        return (self.repetition_penalty, self.presence_penalty, self.frequency_penalty) != (1.0, 0.0, 0.0)
+        counted = (self.repetition_penalty, self.presence_penalty, self.frequency_penalty) != (1.0, 0.0, 0.0)
+        return counted or self.dry_multiplier > 0
 
     def _checked_order(self) -> tuple[str, ...]:
         order = tuple(self.order) if isinstance(self.order, (list, tuple)) else ()
@@ -119,6 +132,17 @@ def _check(name: str, value: Any, low: float, high: float, *, above: bool = Fals
         raise OptionsError(
             f"{name} must be a finite number {bounds}".rstrip() + f", not {value!r:.100}", option=name, value=value
         )
+
+
+def _breakers(given: Any) -> tuple[str, ...]:
+    texts = tuple(given) if isinstance(given, (list, tuple, set, frozenset)) else (given,)
+    if not all(isinstance(text, str) and text for text in texts):
+        raise OptionsError(
+            f"dry_sequence_breakers must be strings, none empty, not {given!r:.100}",
+            option="dry_sequence_breakers",
+            value=given,
+        )
+    return texts
 
 
 def _bias(given: Any) -> tuple[tuple[int, float], ...]:

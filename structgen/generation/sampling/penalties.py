@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.generation.sampling.params import SamplingParams
+from structgen.generation.sampling.repetitions import Repetitions
 
 _FIRST_ROOM = 64
 
@@ -40,13 +41,15 @@ class History:
 
     Args:
         params: what is to be adjusted, and how.
-        prompt: token ids that ``repetition_penalty`` counts.
+        prompt: token ids that ``repetition_penalty`` and DRY count.
+        tokens: the bytes of each token of the vocabulary, for DRY.
     """
 
-    __slots__ = ("_bias", "_counts", "_factor", "_ids", "_params", "_places", "_size")
+    __slots__ = ("_bias", "_counts", "_factor", "_ids", "_params", "_places", "_repetitions", "_size")
 
-    def __init__(self, params: SamplingParams, prompt: Iterable[int] = ()) -> None:
-        self._params = params
+    def __init__(self, params: SamplingParams, prompt: Iterable[int] = (), tokens: Sequence[bytes | None] = ()) -> None:
+        self._params, prompt = params, list(prompt)
+        self._repetitions = Repetitions(params, tokens, prompt) if params.dry_multiplier else None
         self._places: dict[int, int] = {}
         self._size = 0
         self._ids = np.zeros(_FIRST_ROOM, np.int64)
@@ -68,13 +71,22 @@ class History:
             self._counts[place] += 1
             self._factor[place] = self._params.repetition_penalty
 
+    def follow(self, token: int) -> None:
+        """A token came, chosen or forced."""
+        if self._repetitions is not None:
+            self._repetitions.add(token)
+
     def adjustments(self) -> Adjustments | None:
-        """What is changed for the next token; None: nothing. O(different tokens)."""
+        """What is changed for the next token; None: nothing. O(different tokens), with DRY O(tokens)."""
+        repeated = {} if self._repetitions is None else self._repetitions.penalties()
+        places = {self._place(token): penalty for token, penalty in repeated.items()}
         n = self._size
         if not n:
             return None
         counts, params = self._counts[:n], self._params
         minus = params.presence_penalty * (counts > 0) + params.frequency_penalty * counts
+        for place, penalty in places.items():
+            minus[place] += penalty
         return Adjustments(self._ids[:n], self._bias[:n], self._factor[:n], minus.astype(np.float32))
 
     def _place(self, token: int) -> int:

@@ -8,7 +8,7 @@ probability p(u) there are n · p(u) outputs, rounded up or down.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -58,36 +58,51 @@ class Arithmetic(Method, FilterParams):
     def run(self, space: Space, n: int, rng: np.random.Generator) -> SearchOutcome:
         """See ``Method.run``; in the order of the codes."""
         start = rng.random()
-        draws = [_Draw(space.root, (start + number / n) % 1.0, math.log(n)) for number in range(n)]
-        while running := [draw for draw in draws if not draw.node.is_finished]:
-            nodes = list({id(draw.node): draw.node for draw in running}.values())
-            space.expansions += len(nodes)
-            for node, whole in zip(nodes, space.distributions(nodes), strict=True):
-                node.expansion = whole
-                probs = filtered_probs(whole.log_probs - whole.log_mass, self.params)
-                for draw in running:
-                    if draw.node is node:
-                        draw.step(space, whole, probs, rng)
-                node.expansion = None
-            space.retain([draw.node for draw in running if not draw.node.is_finished])
+        draws = [CodedDraw(space.root, (start + number / n) % 1.0, math.log(n)) for number in range(n)]
+        draw_on(space, draws, self.params, rng, lambda draw: False)
         return SearchOutcome([(draw.node.score, draw.node) for draw in draws])
 
 
+def draw_on(
+    space: Space,
+    draws: Sequence[CodedDraw],
+    params: SamplingParams,
+    rng: np.random.Generator,
+    is_over: Callable[[CodedDraw], bool],
+) -> None:
+    """A token more for each, in one call of the model, until each has ended or is over."""
+    while running := [draw for draw in draws if not draw.node.is_finished and not is_over(draw)]:
+        nodes = list({id(draw.node): draw.node for draw in running}.values())
+        space.expansions += len(nodes)
+        for node, whole in zip(nodes, space.distributions(nodes), strict=True):
+            node.expansion = whole
+            probs = filtered_probs(whole.log_probs - whole.log_mass, params)
+            for draw in running:
+                if draw.node is node:
+                    draw.step(space, whole, probs, rng)
+            node.expansion = None
+        space.retain([draw.node for draw in draws if not draw.node.is_finished])
+
+
 @dataclass
-class _Draw:
+class CodedDraw:
     """One output on its way.
 
     Attributes:
         code: what is left of its number.
-        log_expected: logarithm of how many outputs are expected to begin as this one does.
+        log_expected: logarithm of how many outputs are expected to begin as this one does; below 0, each token is drawn
+            by a number of its own.
+        choices: tokens that were not forced.
     """
 
     node: SearchNode
-    code: float
-    log_expected: float
+    code: float = 0.0
+    log_expected: float = -math.inf
+    choices: int = 0
 
     def step(self, space: Space, whole: Distribution, probs: Values, rng: np.random.Generator) -> None:
         """A token more. ``probs`` are those of the tokens of ``whole``."""
+        self.choices += len(whole.tokens) > 1
         if self.log_expected < 0:  # it is alone: its number has no more digits, and needs none
             self.code = rng.random()
         refused: list[int] = []

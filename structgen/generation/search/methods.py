@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from structgen.generation.search.arithmetic import Arithmetic
+from structgen.generation.search.attribute import Attribute
 from structgen.generation.search.beam import Beam
 from structgen.generation.search.best_first import BestFirst
+from structgen.generation.search.cautious import Cautious
 from structgen.generation.search.diverse import Diverse
 from structgen.generation.search.exact import Exact
 from structgen.generation.search.gumbel import Gumbel
 from structgen.generation.search.method import Method
 from structgen.generation.search.phrases import Phrases
+from structgen.generation.search.planning import Planning
+from structgen.generation.search.quality import Quality
+from structgen.generation.search.rerank import BestOf, Rerank
 
 METHODS: dict[str, type[Method]] = {
     "beam": Beam,
@@ -19,4 +24,10 @@ METHODS: dict[str, type[Method]] = {
     "arithmetic": Arithmetic,
     "diverse": Diverse,
     "phrases": Phrases,
+    "cautious": Cautious,
+    "attribute": Attribute,
+    "rerank": Rerank,
+    "best_of": BestOf,
+    "quality": Quality,
+    "planning": Planning,
 }

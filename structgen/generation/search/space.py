@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.constraints.base import Constraint
 from structgen.errors import GenerationError
+from structgen.generation.decoding.critics import Candidate
 from structgen.generation.decoding.hypothesis import END, Hypothesis
 from structgen.generation.models.prefix_reader import Prefix, PromptReader
 from structgen.generation.search.scores import Scoring, Surprisals, Values
@@ -105,11 +107,13 @@ class Space:
         scoring: what hypotheses are worth.
         key_of: what finished hypotheses are merged by.
         budget: of the search; None: none.
+        weigh: what the logits after a hypothesis say of what is allowed.
 
     Attributes:
         expansions: hypotheses of which the model was asked what follows.
         most_kept: of what may follow each, so many are kept.
         wanted: tokens that are kept besides.
+        constraint: what reads values, for critics; None: free text.
     """
 
     def __init__(
@@ -119,8 +123,11 @@ class Space:
         scoring: Scoring,
         key_of: Callable[[Hypothesis], Hashable] | None = None,
         budget: Budget | None = None,
+        weigh: Callable[[Hypothesis, Any], Distribution] | None = None,
     ) -> None:
         self.reader, self.scoring, self.budget = reader, scoring, budget or Budget()
+        self._weigh = weigh or distribution_of
+        self.constraint: Constraint[Any] | None = None
         self.root = SearchNode(root, 0)
         self.key_of: Callable[[Hypothesis], Hashable] = key_of or (lambda hypothesis: hypothesis.tokens)
         self.expansions = 0
@@ -177,11 +184,15 @@ class Space:
         if wanted:
             logits = self.reader.read(list(wanted))
             for hypothesis, line in zip(wanted.values(), logits, strict=True):
-                self._ahead[hypothesis.tokens] = distribution_of(hypothesis, line)
+                self._ahead[hypothesis.tokens] = self._weigh(hypothesis, line)
         given = [self._ahead[node.hypothesis.tokens] for node in nodes]
         for node in nodes:
             self._ahead.pop(node.hypothesis.tokens, None)
         return given
+
+    def candidates(self, nodes: Sequence[SearchNode]) -> list[Candidate]:
+        """What a critic is asked about."""
+        return [Candidate(node.hypothesis.text, node.is_finished, node.log_prob, self.constraint) for node in nodes]
 
     def retain(self, nodes: Sequence[SearchNode]) -> None:
         """What is asked from now on follows these."""
@@ -294,6 +305,12 @@ def distribution_of(hypothesis: Hypothesis, logits: Any) -> Distribution:
     if may_end:
         ends = logits[hypothesis.ends].astype(np.float64) - total
         ids, log_probs = np.append(ids, END), np.append(log_probs, text_log_prob(ends, range(len(ends))))
+    return distribution(ids, log_probs)
+
+
+def distribution(tokens: Tokens, log_probs: Values) -> Distribution:
+    """Of tokens, ascending, the ``END`` last if it is among them."""
     top = float(log_probs.max(initial=-math.inf))
     mass = top + math.log(float(np.exp(log_probs - top).sum())) if top > -math.inf else -math.inf
-    return Distribution(ids, log_probs, mass, float(log_probs[-1]) if may_end else -math.inf)
+    may_end = len(tokens) > 0 and int(tokens[-1]) == END
+    return Distribution(tokens, log_probs, mass, float(log_probs[-1]) if may_end else -math.inf)

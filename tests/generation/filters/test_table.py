@@ -78,6 +78,19 @@ def test_top_h() -> None:
         assert np.allclose(kept, np.where(np.arange(12) < longest, probs, 0) / probs[:longest].sum())
 
 
+@pytest.mark.parametrize("cost", [1e-3, 0.02, 0.3, 2.0, 1e4])
+def test_bregman_cost(cost: float) -> None:
+    """The support of the least cost, of all that there are: -log of its mass, and so much for each token."""
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        probs = rng.dirichlet(np.ones(7))
+        supports = [[i for i in range(7) if bits >> i & 1] for bits in range(1, 1 << 7)]
+        best = min(supports, key=lambda some: -np.log(probs[some].sum()) + cost * len(some))
+        kept = filtered_probs(np.log(probs), SamplingParams(1.0, bregman_cost=cost))
+        assert np.flatnonzero(kept).tolist() == best
+        assert np.allclose(kept[best], probs[best] / probs[best].sum())
+
+
 def test_order_matters_and_is_kept() -> None:
     log_probs = np.log([0.5, 0.2, 0.15, 0.1, 0.05])
     last = SamplingParams(3.0, top_p=0.6, order=("top_p", "temperature"))
@@ -98,9 +111,14 @@ def test_order_matters_and_is_kept() -> None:
         ({"eta_cutoff": "a"}, "eta_cutoff"),
         ({"top_n_sigma": 0}, "top_n_sigma must be a finite number > 0"),
         ({"top_h": 1.5}, "top_h"),
+        ({"bregman_cost": -1}, "bregman_cost must be a finite number >= 0"),
         ({"repetition_penalty": 0}, "repetition_penalty"),
         ({"presence_penalty": float("inf")}, "presence_penalty must be a finite number"),
         ({"frequency_penalty": None}, "frequency_penalty"),
+        ({"dry_multiplier": -1}, "dry_multiplier must be a finite number >= 0"),
+        ({"dry_base": 0.5}, "dry_base must be a finite number >= 1"),
+        ({"dry_allowed_length": 0}, "dry_allowed_length"),
+        ({"dry_sequence_breakers": ("",)}, "dry_sequence_breakers must be strings, none empty"),
         ({"logit_bias": 3}, "logit_bias must be a mapping"),
         ({"logit_bias": {-1: 1.0}}, "token id of logit_bias"),
         ({"logit_bias": {1: float("nan")}}, "value of logit_bias"),

@@ -151,6 +151,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "eta": {"temperature": 1.0, "eta_cutoff": 0.01},
     "sigma": {"temperature": 2.0, "top_n_sigma": 1.0},
     "top_h": {"temperature": 1.0, "top_h": 0.5},
+    "bregman": {"temperature": 1.0, "bregman_cost": 0.02},
     "much": {"temperature": 1.0, "top_h": 0.8, "top_k": 50, "typical_p": 0.9, "eta_cutoff": 1e-3, "top_n_sigma": 2.0},
 }
 

@@ -68,6 +68,56 @@ def test_any_number_of_tokens(kind: str, size: int) -> None:
     assert np.allclose(adjusted(history, logits), expected, atol=1e-5)
 
 
+def naive_dry(context: list[int], params: SamplingParams, is_breaker: Any) -> dict[int, float]:
+    """By comparing each earlier place with the end, token by token."""
+    found: dict[int, float] = {}
+    for place in range(1, len(context)):
+        length = 0
+        while length < place and context[place - 1 - length] == context[-1 - length]:
+            if is_breaker(context[-1 - length]):
+                break
+            length += 1
+        token = context[place]
+        if length >= params.dry_allowed_length and not is_breaker(token):
+            penalty = params.dry_multiplier * params.dry_base ** (length - params.dry_allowed_length)
+            found[token] = max(found.get(token, 0.0), penalty)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_dry_is_that_of_its_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    params = SamplingParams(
+        1.0, dry_multiplier=0.8, dry_allowed_length=1 + seed % 3, dry_sequence_breakers=("d", "\n"), logit_bias={2: 1.0}
+    )
+    tokens = [b"a", b"b", b"c", b"d", b"xdx"][: 3 + seed % 3]
+    context = rng.integers(len(tokens), size=50 * (seed % 2)).tolist()
+    history = History(params, context, tokens)
+    logits = np.zeros(8, np.float32)
+    for token in rng.integers(len(tokens), size=60).tolist():
+        history.follow(token)
+        context.append(token)
+        expected = logits.astype(float)
+        expected[2] += 1.0
+        for repeated, penalty in naive_dry(context, params, lambda one: b"d" in tokens[one]).items():
+            expected[repeated] -= penalty
+        assert np.allclose(adjusted(history, logits), expected, rtol=1e-5)
+
+
+def test_dry_counts_forced_tokens_and_the_prompt_and_stays_finite() -> None:
+    """A model that would repeat itself for ever does not; of a long repetition the penalty is a number."""
+    model = TinyModel(VOCABULARY.size, seed=3, scale=0.1)
+    generator = Generator(model, ByteTokenizer(None), vocabulary=VOCABULARY)
+    plain = generator.generate("x" * 500, structgen.regex("[xy]{40}"), max_new_tokens=40, logit_bias={ord("x"): 40.0})
+    dry = generator.generate(
+        "x" * 500, structgen.regex("[xy]{40}"), max_new_tokens=40, logit_bias={ord("x"): 40.0}, dry_multiplier=0.8
+    )
+    assert plain.text == "x" * 40 and "y" in dry.text
+    history = History(SamplingParams(dry_multiplier=1.0), [0] * 5000, [b"x"])
+    history.follow(0)
+    assert np.isfinite(adjusted(history, np.zeros(4, np.float32))).all()
+
+
 def test_repetition_penalty_is_that_of_transformers() -> None:
     torch = pytest.importorskip("torch")
     processors = pytest.importorskip("transformers.generation.logits_process")

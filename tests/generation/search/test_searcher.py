@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -32,6 +33,8 @@ def generator() -> Generator:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_valid_values_and_repeats_itself(generator: Generator, method: str) -> None:
     more: dict[str, Any] = {"phrases": ["large"], "bonus": 5.0} if method == "phrases" else {}
+    if "critic" in {one.name for one in fields(METHODS[method])}:
+        more = {"critic": lambda some: [1 / (1 + len(each.text)) for each in some]}
     run = generator.search("p", SCHEMA, method=method, n=3, max_new_tokens=60, seed=5, **more)
     assert run.method == method and 1 <= len(run.results) <= 3
     for result in run.results:

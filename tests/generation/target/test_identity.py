@@ -32,12 +32,13 @@ def test_all_fields_are_in_the_name() -> None:
     base = SamplingParams(0.5, 3, 0.9, 7)
     changed = {
         "temperature": 0.6, "top_k": 4, "top_p": 0.8, "seed": 8, "min_p": 0.1, "typical_p": 0.9, "epsilon_cutoff": 0.1,
-        "eta_cutoff": 0.1, "top_n_sigma": 1.0, "top_h": 0.4, "repetition_penalty": 1.1, "presence_penalty": 0.1,
+        "eta_cutoff": 0.1, "top_n_sigma": 1.0, "top_h": 0.4, "bregman_cost": 0.1, "dry_multiplier": 0.1, "dry_base": 2,
+        "dry_allowed_length": 3, "dry_sequence_breakers": ("a",), "repetition_penalty": 1.1, "presence_penalty": 0.1,
         "frequency_penalty": 0.1, "logit_bias": {3: 1.0}, "order": ("temperature", "top_p", "top_k"),
     }  # fmt: skip
     assert set(changed) == {field.name for field in dataclasses.fields(SamplingParams)}
     others = [dataclasses.replace(base, **{name: value}) for name, value in changed.items()]  # type: ignore[arg-type]
-    assert len({value_id(params) for params in (base, *others)}) == 16
+    assert len({value_id(params) for params in (base, *others)}) == 21
     assert value_id(WiderParams(0.5, novelty=0.1)) != value_id(WiderParams(0.5, novelty=0.2))
 
 
