@@ -27,6 +27,7 @@ import torch
 from batch_step import documents
 
 import structgen
+from structgen.benchmarking.peers import XGrammarRows
 from structgen.benchmarking.vocabularies import load_vocabulary
 from structgen.core.engines import bitmask
 from structgen.core.engines.draft_trees import DraftTrees, fill_trees_of
@@ -62,37 +63,11 @@ class Own:
         return self.requests[row].accept(token)
 
 
-class Peer:
+class Peer(XGrammarRows):
     """XGrammar's matchers."""
 
     def __init__(self, cases: list[Case], tokens: list[bytes], eos: int) -> None:
-        import xgrammar
-
-        info = xgrammar.TokenizerInfo(tokens, xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=[eos])
-        compiler = xgrammar.GrammarCompiler(info)
-        compiled = {schema: compiler.compile_json_schema(schema, any_order=True) for schema, _, _ in cases}
-        self.matchers = [xgrammar.GrammarMatcher(compiled[schema]) for schema, _, _ in cases]
-        self.mask = xgrammar.allocate_token_bitmask(NODES * len(cases), len(tokens))
-        self.batch = xgrammar.BatchGrammarMatcher(max_threads=1)
-
-    def fill(self) -> None:
-        """A call a row."""
-        for row, matcher in enumerate(self.matchers):
-            matcher.fill_next_token_bitmask(self.mask, row)
-
-    def fill_batch(self) -> None:
-        """One call."""
-        self.batch.batch_fill_next_token_bitmask(self.matchers, self.mask[: len(self.matchers)])
-
-    def trees(self, drafts: torch.Tensor) -> None:
-        """A call a row."""
-        for row, matcher in enumerate(self.matchers):
-            part = self.mask[NODES * row : NODES * (row + 1)]
-            matcher.traverse_draft_tree(CHILDREN, SIBLINGS, drafts[row], part)
-
-    def accept(self, row: int, token: int) -> bool:
-        """Advance a row."""
-        return bool(self.matchers[row].accept_token(token))
+        super().__init__(tokens, eos, [schema for schema, _, _ in cases], (CHILDREN, SIBLINGS))
 
 
 def milliseconds(call: Callable[..., object], *given: Any) -> float:

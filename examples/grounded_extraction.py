@@ -87,7 +87,7 @@ def page(letter: str, claims: Sequence[Claim]) -> str:
 def main(generator: Generator) -> tuple[list[Claim], str]:
     """Print the page."""
     prompt = f"List three claims of this letter. Quote the words that prove each.\n\n{LETTER}"
-    claims: list[Claim] = generator.generate(prompt, json_schema(Claims), max_new_tokens=400).value
+    claims = generator.generate(prompt, json_schema(Claims), max_new_tokens=400).value
     made = page(LETTER, claims)
     print(made)
     return claims, made

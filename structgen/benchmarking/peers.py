@@ -170,6 +170,46 @@ class XGrammarBatch:
         self._matchers[row] = self._matcher(schema)
 
 
+class XGrammarRows:
+    """Many outputs of xgrammar as engines ask for their masks: row by row, in one call, along draft trees.
+
+    Args:
+        tokens, eos: bytes of each id, and the end of sequence.
+        schemas: of each row, as JSON.
+        tree: first children and next siblings of the nodes of a draft tree, torch tensors; each row has one like it.
+    """
+
+    def __init__(self, tokens: list[bytes], eos: int, schemas: list[str], tree: tuple[Any, Any]) -> None:
+        import xgrammar
+
+        info = xgrammar.TokenizerInfo(tokens, xgrammar.VocabType.RAW, vocab_size=len(tokens), stop_token_ids=[eos])
+        compiler = xgrammar.GrammarCompiler(info)
+        compiled = {schema: compiler.compile_json_schema(schema, any_order=True) for schema in schemas}
+        self._matchers: list[Any] = [xgrammar.GrammarMatcher(compiled[schema]) for schema in schemas]
+        self._tree, self._nodes = tree, len(tree[0])
+        self._bitmask = xgrammar.allocate_token_bitmask(self._nodes * len(schemas), len(tokens))
+        self._batch = xgrammar.BatchGrammarMatcher(max_threads=1)
+
+    def fill(self) -> None:
+        """The masks of all rows, a call a row."""
+        for row, matcher in enumerate(self._matchers):
+            matcher.fill_next_token_bitmask(self._bitmask, row)
+
+    def fill_batch(self) -> None:
+        """The masks of all rows in one call."""
+        self._batch.batch_fill_next_token_bitmask(self._matchers, self._bitmask[: len(self._matchers)])
+
+    def trees(self, drafts: Any) -> None:
+        """The masks along each row's tree of tokens, ``drafts`` [rows, nodes]; a call a row."""
+        for row, matcher in enumerate(self._matchers):
+            part = self._bitmask[self._nodes * row : self._nodes * (row + 1)]
+            matcher.traverse_draft_tree(*self._tree, drafts[row], part)
+
+    def accept(self, row: int, token: int) -> bool:
+        """Advance a row."""
+        return bool(self._matchers[row].accept_token(token))
+
+
 class LLGuidanceBatch:
     """The same of llguidance: its executor fills rows in parallel (on a machine with cores to spare), its matchers
     advance one by one."""

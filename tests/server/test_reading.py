@@ -66,7 +66,6 @@ def test_the_place_in_bad_json_is_shown_with_a_caret() -> None:
         "guided_choice",
         "guided_grammar",
         "guided_decoding_backend",
-        "best_of",
         "previous_response_id",
         "temprature",
         "anything",
@@ -132,7 +131,7 @@ def test_the_place_of_what_is_wrong_is_told(fields: dict[str, Any], param: str, 
     assert (error["param"], error["code"]) == (param, code)
 
 
-@pytest.mark.parametrize("name", ["echo", "suffix", "best_of", "messages", "tools"])
+@pytest.mark.parametrize("name", ["echo", "suffix", "messages", "tools"])
 def test_completions_refuse_by_name(name: str) -> None:
     assert refusal({"prompt": "x", name: 2}, CompletionRequest)["param"] == name
     read_request(CompletionRequest, {"prompt": "x", "echo": False, "suffix": None, "best_of": 1})

@@ -131,17 +131,44 @@ class BaseMatcher(ABC, Generic[GrammarT]):
     def _accept(self, data: bytes) -> bool:
         """Take a text, or refuse it and stay as before: see `Matcher.accept_bytes`."""
 
-    @abstractmethod
     def rollback(self, steps: int = 1) -> None:
         """See `Matcher.rollback`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            self._rollback(steps)
+        finally:
+            self._in_use = False
 
     @abstractmethod
+    def _rollback(self, steps: int) -> None: ...
+
     def fork(self) -> Self:
         """See `Matcher.fork`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            return self._fork()
+        finally:
+            self._in_use = False
 
     @abstractmethod
+    def _fork(self) -> Self: ...
+
     def copy(self) -> Self:
         """See `Matcher.copy`."""
+        if self._in_use:
+            raise MatcherStateError.in_use()
+        self._in_use = True
+        try:
+            return self._copy()
+        finally:
+            self._in_use = False
+
+    @abstractmethod
+    def _copy(self) -> Self: ...
 
     def reset(self) -> None:
         """See `Matcher.reset`."""

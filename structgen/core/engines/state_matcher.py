@@ -90,10 +90,8 @@ class StateMatcher(BaseMatcher[GrammarT]):
         self._history.append(before)
         return True
 
-    def rollback(self, steps: int = 1) -> None:
-        """See `Matcher.rollback`. O(1)."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _rollback(self, steps: int) -> None:
+        """O(1)."""
         if not 0 <= steps <= len(self._history):
             raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps:
@@ -101,16 +99,14 @@ class StateMatcher(BaseMatcher[GrammarT]):
             self._state, self._terminated = abs(before), before < 0
             del self._history[-steps:]
 
-    def fork(self) -> Self:
-        """See `Matcher.fork`. O(1) but for the step list."""
-        twin = self.copy()
+    def _fork(self) -> Self:
+        """O(1) but for the step list."""
+        twin = self._copy()
         twin._history = self._history.copy()
         return twin
 
-    def copy(self) -> Self:
-        """See `Matcher.copy`. O(1)."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _copy(self) -> Self:
+        """O(1)."""
         twin = object.__new__(type(self))
         BaseMatcher.__init__(twin, self._grammar)
         twin._size = self._size

@@ -79,18 +79,18 @@ class FixedTextsMatcher(BaseMatcher[FixedTexts]):
         self._history.append((self._text, self._terminated))
         return True
 
-    def rollback(self, steps: int = 1) -> None:
+    def _rollback(self, steps: int) -> None:
         if not 0 <= steps <= len(self._history):
             raise MatcherStateError.past_the_start(steps, len(self._history))
         for _ in range(steps):
             self._text, self._terminated = self._history.pop()
 
-    def fork(self) -> Self:
-        twin = self.copy()
+    def _fork(self) -> Self:
+        twin = self._copy()
         twin._history = self._history.copy()
         return twin
 
-    def copy(self) -> Self:
+    def _copy(self) -> Self:
         twin = type(self)(self._grammar)
         twin._text, twin._terminated = self._text, self._terminated
         return twin

@@ -102,10 +102,8 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         self._history.append((before, self._terminated))
         return True
 
-    def rollback(self, steps: int = 1) -> None:
-        """See `Matcher.rollback`. O(configurations)."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _rollback(self, steps: int) -> None:
+        """O(configurations)."""
         if not 0 <= steps <= len(self._history):
             raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps:
@@ -113,10 +111,8 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             del self._history[-steps:]
             self._restore(before)
 
-    def fork(self) -> ComposedMatcher:
-        """See `Matcher.fork`. O(steps)."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _fork(self) -> ComposedMatcher:
+        """O(steps)."""
         twins: dict[int, Configuration] = {}
 
         def twin_of(configuration: Configuration) -> Configuration:
@@ -128,10 +124,8 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         twin._history = [([(twin_of(b), n) for b, n in before], ended) for before, ended in self._history]
         return twin
 
-    def copy(self) -> ComposedMatcher:
-        """See `Matcher.copy`. O(configurations)."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _copy(self) -> ComposedMatcher:
+        """O(configurations)."""
         return self._bare([configuration.copy() for configuration in self._configurations])
 
     def is_accepting(self) -> bool:

@@ -136,8 +136,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     @classmethod
     def _group_filled(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
         """The masks of matchers that share their mask rows, and with these the size of their vocabulary."""
-        count, row_bytes = len(matchers), 4 * bitmask.shape[-1]
         start = _first_address(matchers[0], bitmask, [min(rows), max(rows)])
+        count, row_bytes = len(matchers), 4 * bitmask.shape[-1]
         jobs = array("q", bytes(8 * layout.JOB_SIZE * count))
         jobs[layout.J_BLOCK :: layout.JOB_SIZE] = array("q", [matcher._at for matcher in matchers])
         jobs[layout.J_OUT :: layout.JOB_SIZE] = array("q", [start + row_bytes * row for row in rows])
@@ -283,10 +283,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
             context.set_data(self._vocabulary.token_bytes)
         return True
 
-    def rollback(self, steps: int = 1) -> None:
-        """See `Matcher.rollback`. O(steps)."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _rollback(self, steps: int) -> None:
+        """O(steps)."""
         trail, place = self._trail, self._block[layout.B_PLACE]
         top = trail[place + _TOP]
         if not 0 <= steps <= trail[place + _STEPS]:
@@ -304,18 +302,14 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
             raise MatcherStateError.in_use()
         self.__init__(self._grammar, remembers=self._remembers)  # type: ignore[misc]
 
-    def fork(self) -> JsonMatcher:
-        """See `Matcher.fork`. O(steps), as memory is copied."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _fork(self) -> JsonMatcher:
+        """O(steps), as memory is copied."""
         twin = self._twin(self._trail[: self._end()], self._block[layout.B_PLACE])
         twin._block[layout.B_DROPPED] = self.dropped
         return twin
 
-    def copy(self) -> JsonMatcher:
-        """See `Matcher.copy`. O(size of the arena)."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _copy(self) -> JsonMatcher:
+        """O(size of the arena)."""
         state = self._trail[self._block[layout.B_PLACE] : self._end()]
         state[_BEFORE], state[_STEPS] = -1, 0
         return self._twin(state, 0)
