@@ -97,7 +97,14 @@ def test_padded_rows_that_are_asked_for_together_are_read_together() -> None:
     single = [gen.generate(f"p{seed}", SCHEMA, temperature=1.0, seed=seed) for seed in range(12)]
     reads: list[int] = []
     read = gen.reader.read
-    gen.reader.read = lambda parts: reads.append(len(parts)) or read(parts)  # type: ignore[method-assign,func-returns-value]
+
+    def first_waits(parts: Any) -> Any:
+        if not reads:
+            time.sleep(1)  # the others are asked for meanwhile, however busy the machine is
+        reads.append(len(parts))
+        return read(parts)
+
+    gen.reader.read = first_waits  # type: ignore[method-assign]
 
     async def together() -> Any:
         calls = (gen.agenerate(f"p{seed}", SCHEMA, temperature=1.0, seed=seed) for seed in range(12))
