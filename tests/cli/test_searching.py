@@ -16,7 +16,17 @@ from tests.cli.running import run
 WORDS = ["--choice", "ab", "--choice", "b", "--choice", "abc"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+NEED_A_CRITIC = {"attribute", "rerank", "best_of", "planning"}
+"""A critic is a Python function, which no option of a command is."""
+
+
+@pytest.mark.parametrize("method", sorted(NEED_A_CRITIC))
+def test_methods_that_need_a_critic_say_so(method: str) -> None:
+    code, stdout, stderr = run("search", "x", *WORDS, "--method", method)
+    assert code == 2 and not stdout and "critic" in stderr
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in NEED_A_CRITIC])
 def test_search_prints_outputs_with_their_log_probabilities(method: str) -> None:
     more = ["--option", 'phrases=["a"]'] if method == "phrases" else []
     code, stdout, stderr = run("search", "x", *WORDS, "-n", "2", "--method", method, "--seed", "1", *more)
