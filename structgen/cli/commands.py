@@ -338,7 +338,7 @@ def search(
     source: ConstraintSource = NO_CONSTRAINT,
     n: Annotated[int, typer.Option("-n", min=1, help="Outputs.")] = 1,
     method: Annotated[
-        str, typer.Option(help="beam, best_first, exact, gumbel, arithmetic, diverse, phrases: see docs/decoding.md.")
+        str, typer.Option(help="beam, exact, gumbel, cautious, quality, ...: see docs/decoding.md.")
     ] = "beam",
     option: Annotated[
         list[str] | None, typer.Option(help="Of the method: name=value, as in num_beams=8; may be given several times.")

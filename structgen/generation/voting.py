@@ -64,9 +64,8 @@ _Drawn: TypeAlias = "tuple[list[GenerationResult[Any]], list[float], int]"
 
 
 def _independent(generator: Any, prompt: Prompt, constraint: Constraint, n: int, options: dict[str, Any]) -> _Drawn:
-    outcomes = generator.batch(
-        [prompt] * n, constraint, return_exceptions=True, **{"temperature": 1.0, **options}
-    )  # fmt: skip
+    asked = {"temperature": 1.0, **options}
+    outcomes = generator.batch([prompt] * n, constraint, return_exceptions=True, **asked)
     results = [each for each in outcomes if isinstance(each, GenerationResult)]
     if not results:
         raise next(each for each in outcomes if isinstance(each, StructgenError))

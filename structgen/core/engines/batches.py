@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.bitmask import MASKS_PER_THREAD, check_apart, check_row, in_parts
+from structgen.core.engines.bitmask import MASKS_PER_THREAD, check_apart, check_row, in_parts, numbers_by_key
 from structgen.core.engines.protocols import Matcher
 from structgen.errors import MatcherStateError, StructgenError, TokenError
 
@@ -52,13 +52,12 @@ def batch_advance_and_fill(
     taken = [True] * len(found)
 
     def part(first: int, last: int) -> None:
-        groups: dict[type[Any], list[int]] = {}
-        for place in places[first:last]:
-            groups.setdefault(type(matchers[place]), []).append(place)
-        for kind, rows in groups.items():
+        kinds: list[Any] = [type(matchers[place]) for place in places[first:last]]
+        for chosen in numbers_by_key(kinds):
+            rows = [places[first + number] for number in chosen]
             members: list[Any] = [matchers[row] for row in rows]
             tokens = [found[row] for row in rows]
-            steps = kind.advance_and_fill_all(members, tokens, bitmask, rows)
+            steps = kinds[chosen[0]].advance_and_fill_all(members, tokens, bitmask, rows)
             for row, step in zip(rows, steps, strict=True):
                 taken[row] = step
 

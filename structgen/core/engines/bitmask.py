@@ -7,7 +7,7 @@ vLLM.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from itertools import pairwise
@@ -31,6 +31,14 @@ MASKS_PER_THREAD = 64
 LOGITS_PER_THREAD, PARTS_PER_THREAD = 1 << 18, 4
 MASKED_PER_DRAWN = 8  # logits that are masked while one is drawn from
 _INT32 = np.dtype(np.int32)
+
+
+def numbers_by_key(keys: Sequence[Hashable]) -> list[list[int]]:
+    """The numbers of equal keys, group by group, in the order of the first of each. Linear."""
+    groups: dict[Hashable, list[int]] = {}
+    for number, key in enumerate(keys):
+        groups.setdefault(key, []).append(number)
+    return list(groups.values())
 
 
 def allocate_token_bitmask(batch_size: int, vocab_size: int) -> npt.NDArray[np.int32]:
@@ -147,14 +155,11 @@ def fill_bitmask_rows(
     check_apart(matchers)
 
     def part(first: int, last: int) -> None:
-        members, places = matchers[first:last], rows[first:last]
-        kinds: list[Any] = list(dict.fromkeys(map(type, members)))
-        if len(kinds) == 1:
-            kinds[0].fill_all(members, bitmask, places)
-            return
-        for kind in kinds:
-            pairs = [pair for pair in zip(members, places, strict=True) if type(pair[0]) is kind]
-            kind.fill_all([one for one, _ in pairs], bitmask, [row for _, row in pairs])
+        kinds: list[Any] = list(map(type, matchers[first:last]))
+        for chosen in numbers_by_key(kinds):
+            numbers = [first + number for number in chosen]
+            members = [matchers[number] for number in numbers]
+            kinds[chosen[0]].fill_all(members, bitmask, [rows[number] for number in numbers])
 
     try:
         in_parts(part, len(matchers), len(matchers) // MASKS_PER_THREAD)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.engines.bitmask import numbers_by_key
 from structgen.errors import BitmaskError, TokenError
 
 if TYPE_CHECKING:
@@ -127,13 +128,9 @@ def fill_trees_of(
     matchers: Sequence[Matcher], trees: DraftTrees, bitmask: npt.NDArray[np.int32], rows: Sequence[int]
 ) -> npt.NDArray[np.bool_]:
     """`Matcher.fill_trees` of matchers of any classes."""
-    kinds: list[Any] = list(dict.fromkeys(map(type, matchers)))
-    if len(kinds) == 1:
-        taken: npt.NDArray[np.bool_] = kinds[0].fill_trees(matchers, trees, bitmask, rows)
-        return taken
+    kinds: list[Any] = list(map(type, matchers))
     taken = np.zeros(trees.tokens.shape, np.bool_)
-    for kind in kinds:
-        chosen = [number for number, matcher in enumerate(matchers) if type(matcher) is kind]
+    for chosen in numbers_by_key(kinds):
         members, firsts = [matchers[number] for number in chosen], [rows[number] for number in chosen]
-        taken[chosen] = kind.fill_trees(members, trees.of(chosen), bitmask, firsts)
+        taken[chosen] = kinds[chosen[0]].fill_trees(members, trees.of(chosen), bitmask, firsts)
     return taken

@@ -17,7 +17,7 @@ from structgen.core.text_sets.folding import FOLDS, Fold, Folded, checked_folds,
 from structgen.core.text_sets.sorted_texts import MAX_TEXT, Bytes, Int32, SortedTexts, encoded
 from structgen.errors import ConstraintError
 
-_KIND = "documents"
+DOCUMENTS = "documents"
 _ARRAYS = {"text": "|u1", "starts": "<i4", "border": "|u1", "source": "|u1", "origin": "<i4"}
 _FACTS = {"names": list, "ends": list, "boundary": int, "digest": str, "folds": list}
 _NO_INTS = np.zeros(0, np.int32)
@@ -91,7 +91,7 @@ class Corpus(SortedTexts):
         self.folds, self._source, self._origin = tuple(folds), arrays["source"], arrays["origin"].reshape(2, -1)
         self.longest = max(np.diff(self._ends).tolist(), default=0)
         about = [self.documents, self._ends, boundary, self.folds]
-        self.digest = digest or content_digest(_KIND, about, self.text, self._source)
+        self.digest = digest or content_digest(DOCUMENTS, about, self.text, self._source)
 
     @classmethod
     def build(
@@ -135,13 +135,13 @@ class Corpus(SortedTexts):
         Raises:
             ConstraintError: it cannot be read, is no file of documents, of another version, truncated or damaged.
         """
-        file = read_arrays(path, _KIND, _ARRAYS)
+        file = read_arrays(path, DOCUMENTS, _ARRAYS)
         wrong = _damage(file)
         if wrong:
             raise ConstraintError(f"{os.fspath(path)} is damaged: {wrong}")
         names, ends, boundary, digest, folds = (file.facts[name] for name in _FACTS)
         corpus = cls(file.arrays, names, ends, boundary, digest, folds)
-        whole = content_digest(_KIND, None, *file.arrays.values())
+        whole = content_digest(DOCUMENTS, None, *file.arrays.values())
         if verify and whole != file.digest:
             raise ConstraintError(f"{os.fspath(path)} is damaged: its content is not what its hash says")
         return corpus
@@ -161,7 +161,7 @@ class Corpus(SortedTexts):
         }
         arrays: dict[str, Any] = {"text": self.text, "starts": self.starts, "border": self.border}
         arrays |= {"source": self._source, "origin": self._origin.reshape(-1)}
-        write_arrays(path, ArrayFile(_KIND, content_digest(_KIND, None, *arrays.values()), facts, arrays))
+        write_arrays(path, ArrayFile(DOCUMENTS, content_digest(DOCUMENTS, None, *arrays.values()), facts, arrays))
 
     def quote(self, text: str, max_places: int = MAX_PLACES) -> Quote:
         """A quote with its places; of a text that stands nowhere, none.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -86,12 +88,28 @@ def read_arrays(path: str | os.PathLike[str], kind: str, wanted: dict[str, str])
     Raises:
         ConstraintError: it cannot be read, is no such file, of another version, truncated or damaged.
     """
+    with _opened(path) as (file, head):
+        if head["kind"] != kind:
+            _refuse(path, f"holds {head['kind']!r}; expected {kind!r}")
+        return ArrayFile(kind, head["digest"], head["facts"], _arrays(path, file, head, wanted))
+
+
+def read_kind(path: str | os.PathLike[str]) -> str:
+    """What a file's arrays are of.
+
+    Raises:
+        ConstraintError: as `read_arrays`.
+    """
+    with _opened(path) as (_, head):
+        return str(head["kind"])
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[BufferedReader, dict[str, Any]]]:
+    """A file after its head, and the head."""
     try:
         with open(path, "rb") as file:
-            head = _head(path, file)
-            if head["kind"] != kind:
-                _refuse(path, f"holds {head['kind']!r}; expected {kind!r}")
-            return ArrayFile(kind, head["digest"], head["facts"], _arrays(path, file, head, wanted))
+            yield file, _head(path, file)
     except (OSError, ValueError) as error:
         raise ConstraintError(f"{os.fspath(path)} cannot be read: {error}") from error
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from structgen.core.text_sets.corpus import Corpus
-from structgen.core.text_sets.files import MAGIC
+from structgen.core.text_sets.corpus import DOCUMENTS, Corpus
+from structgen.core.text_sets.files import MAGIC, read_kind
 from structgen.core.text_sets.names import NameSet
 from structgen.core.text_sets.sorted_texts import SHARED, SortedTexts
 from structgen.errors import ConstraintError
@@ -24,12 +24,8 @@ def open_texts(path: Path, *, verify: bool = False) -> NameSet | Corpus:
     Raises:
         ConstraintError: it is of neither, or damaged.
     """
-    try:
-        return NameSet.open(path, verify=verify)
-    except ConstraintError as error:
-        if "'documents'" not in str(error):
-            raise
-    return Corpus.open(path, verify=verify)
+    kind = Corpus if read_kind(path) == DOCUMENTS else NameSet
+    return kind.open(path, verify=verify)
 
 
 def open_source(path: Path) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.engines.bitmask import numbers_by_key
 from structgen.core.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.core.engines.draft_trees import DraftTrees
 from structgen.core.engines.matcher import BaseMatcher
@@ -462,12 +463,9 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         return True
 
 
-def _sharing(matchers: Sequence[JsonMatcher]) -> list[Sequence[int]]:
+def _sharing(matchers: Sequence[JsonMatcher]) -> list[list[int]]:
     """The numbers of matchers, by the mask rows that they share."""
-    groups = dict.fromkeys(id(matcher._rows) for matcher in matchers)
-    if len(groups) == 1:
-        return [range(len(matchers))]
-    return [[number for number, matcher in enumerate(matchers) if id(matcher._rows) == group] for group in groups]
+    return numbers_by_key([id(matcher._rows) for matcher in matchers])
 
 
 def _first_address(matcher: JsonMatcher, bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> int:
