@@ -135,6 +135,7 @@ class _Converter:
 
     def _node(self, op: Any, value: Any, flags: int) -> Node:
         check_time()
+        check_time()
         if op is c.LITERAL:
             return Chars(cased([(value, value)], flags))
         if op is c.NOT_LITERAL:
