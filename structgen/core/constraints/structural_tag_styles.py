@@ -6,7 +6,7 @@ so no value holds that, not in the strings of JSON either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,13 +25,13 @@ from structgen.core.tool_calls.patterns import (
     KEY,
     TYPE,
     VALUE,
-    Forms,
     Gap,
     Marker,
     NestedArguments,
     Parameters,
     Pattern,
     Piece,
+    changed,
     patterns_of,
 )
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -132,7 +132,7 @@ class ArgumentTexts(Combinable):
     @waiting("compiling the tools")
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         builder = GrammarBuilder(vocabulary)
-        style, given = self.style, _changed(self.style.parameters, self._marked)
+        style, given = self.style, changed(self.style.parameters, self._marked)
         if isinstance(given, NestedArguments):
             symbols = NestedRules(builder, given, self.tool, self.options).symbols()
         else:
@@ -251,17 +251,6 @@ def arguments(
     tool = Tool("", parameters, {}, "", False, repr(parameters))
     held = frozenset(name for name in names if any(name in text for text in _texts(style, parameters)))
     return ArgumentTexts(style, tool, is_value, options, held)
-
-
-def _changed(given: Parameters | NestedArguments, change: Callable[[Pattern], Pattern]) -> Parameters | NestedArguments:
-    """Arguments with each of their patterns changed."""
-    if isinstance(given, Parameters):
-        return replace(given, string=change(given.string), other=change(given.other))
-
-    def of(forms: Forms) -> Forms:
-        return Forms(*(change(each) for each in (forms.string, forms.scalar, forms.object, forms.array)))
-
-    return replace(given, argument=of(given.argument), member=of(given.member), item=of(given.item))
 
 
 def _texts(style: Style, schema: Any) -> list[str]:

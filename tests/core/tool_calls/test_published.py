@@ -467,6 +467,53 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         "_value></tool_call></tool_calls>",
         [ToolCall("get_current_weather", {"location": "Paris"})],
     ),
+    (
+        "kimi_k3",
+        "vLLM's parser of Kimi K3",
+        [function("python", code=TEXT, opts={"type": "object"})],
+        '<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="python" index="1"<|sep|><|open|>argument '
+        'key="code" type="string"<|sep|>print(1)<|close|>argument<|sep|><|open|>argument key="opts" '
+        'type="object"<|sep|>{"a":1}<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>',
+        [ToolCall("python", {"code": "print(1)", "opts": {"a": 1}}, "1")],
+    ),
+    (
+        "gigachat3",
+        "vLLM's parser of GigaChat 3",
+        [WEATHER],
+        '<|function_call|>{"name": "get_current_weather", "arguments": {"location": "Paris"}}',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "gigachat3_5",
+        "SGLang's detector of GigaChat 3.5",
+        [WEATHER],
+        '<｜GCML｜tool_calls>\n<｜GCML｜invoke name="get_current_weather">\n<｜GCML｜parameter name="location" '
+        'string="true">Paris</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "k2_horizon",
+        "vLLM's parser of K2 Horizon",
+        [WEATHER],
+        "<ifm|tool_calls>\n<ifm|tool_call>get_current_weather\n<ifm|arg_key>location</ifm|arg_key>\n<ifm|arg_value>Paris"
+        "</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "iquest_q1",
+        "SGLang's detector of IQuest Q1",
+        [WEATHER],
+        "<iquest_tool_call>get_current_weather<arg_key>location</arg_key><arg_value>Paris</arg_value></iquest_tool_call>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "dots",
+        "vLLM's parser of dots",
+        [function("search", query=TEXT)],
+        '<dots_function_call>\n<invoke name="search">\n<parameter name="query">weather in Shanghai</parameter>\n'
+        "</invoke>\n</dots_function_call>",
+        [ToolCall("search", {"query": "weather in Shanghai"})],
+    ),
 ]
 IDS = [f"{name}: {source}" for name, source, *_ in PUBLISHED]
 
