@@ -10,7 +10,7 @@ import pytest
 from structgen.core.constraints.tools import tool_call
 from structgen.core.tool_calls.calls import ToolCall
 from structgen.core.tool_calls.formats import FORMATS
-from structgen.errors import GenerationError
+from structgen.errors import GenerationError, OptionsError
 from tests.core.tool_calls.random_tools import is_valid
 from tests.core.tool_calls.vocabularies import BYTES, accepts, chat_vocabulary
 
@@ -559,3 +559,19 @@ def test_changed_examples(name: str, source: str, tools: list[Any], text: str, c
         else:
             refused += 1
     assert refused > 5
+
+
+def test_marks_with_a_suffix() -> None:
+    """They are written, read and masked with it, and a format that has none takes none."""
+    text = "<tool_calls><tool_call>search<arg_key>q</arg_key><arg_value>x</arg_value></tool_call></tool_calls>"
+    suffixed = text.replace(">", ":a1>").replace("search:a1", "search").replace("q:a1", "q")
+    constraint = tool_call("hy_v4:a1", [function("search", q=TEXT)], tool_choice="required")
+    assert constraint.render([ToolCall("search", {"q": "x"})]) == suffixed
+    assert constraint.parse(suffixed) == [ToolCall("search", {"q": "x"})]
+    grammar = constraint.compile(BYTES)
+    assert accepts(grammar, BYTES, suffixed, random.Random(0))
+    matcher = grammar.matcher()
+    assert not matcher.accept_bytes(text.encode())
+    for name in ("hermes:a1", "hy_v4:", "hy_v4:a>"):
+        with pytest.raises(OptionsError, match="no tool call format"):
+            tool_call(name, [])
