@@ -26,6 +26,7 @@ from structgen import (
     tool_call,
 )
 from structgen.core.tool_calls.formats import ALIASES, FORMATS, format_named
+from structgen.core.tool_calls.patterns import written
 from tests.core.constraints.test_composed import Uniform
 from tests.core.tool_calls.vocabularies import BYTES, accepts, chat_vocabulary
 from tests.fakes import CharTokenizer
