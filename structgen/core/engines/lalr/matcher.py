@@ -1,4 +1,4 @@
-"""The matcher of Lark's LALR parser with its contextual lexer: where an output stands; how it moves to a new machine."""
+"""The matcher of Lark's LALR parser with its contextual lexer: where an output stands; the move to a new machine."""
 
 from __future__ import annotations
 

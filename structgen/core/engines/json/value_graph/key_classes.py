@@ -1,4 +1,4 @@
-"""Objects: which value node each key has, declared or not; which existentials members meet, what a key's text settles."""
+"""Objects: which value node each key has, declared or not; which existentials members meet, what a key settles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node of one value: what is allowed of each JSON type; about how much memory nodes take (measured, within 20 %)."""
+"""The node of one value: what is allowed of each JSON type; about how much memory it takes (measured, within 20 %)."""
 
 from __future__ import annotations
 
