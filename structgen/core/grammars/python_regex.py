@@ -250,6 +250,8 @@ def cased(ranges: list[tuple[int, int]], flags: int) -> CharSet:
     points = [point for low in wanted for point in upper.get(low, ())]
     return charset.union(found, charset.normalise((p, p) for p in points))
 
+
+def parse_tree(pattern: str, flags: int) -> tuple[Any, int]:
     """Python's parse tree of an expression, nodes (operation of ``re._constants``, argument), and all flags of it.
 
     Raises:
