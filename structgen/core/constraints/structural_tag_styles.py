@@ -18,6 +18,7 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.named_tokens import split_names
 from structgen.core.tool_calls.arguments import ArgumentRules
 from structgen.core.tool_calls.definitions import Tool
+from structgen.core.tool_calls.format_shapes import LINE, NO_LINE
 from structgen.core.tool_calls.grammar import START, GrammarBuilder
 from structgen.core.tool_calls.nested_formats import COFL, MINIMAX_M3
 from structgen.core.tool_calls.nested_rules import NestedRules
@@ -25,7 +26,6 @@ from structgen.core.tool_calls.patterns import (
     KEY,
     TYPE,
     VALUE,
-    Gap,
     Marker,
     NestedArguments,
     Parameters,
@@ -39,8 +39,6 @@ from structgen.errors import UnsupportedSchemaError
 from structgen.options import JsonOptions
 from structgen.progress import waiting
 
-LINE = Gap("\\n?", "\n")
-NO_LINE = Gap("\\n?", "")
 MEMBER = "value"
 """The member that holds the value where a schema is of a value, not of arguments."""
 

@@ -22,7 +22,7 @@ LINE = Gap("\\n?", "\n")
 NO_LINE = Gap("\\n?", "")
 COMMA: Pattern = (",", SPACE)
 BETWEEN: Pattern = (Gap("\\n{0,2}", "\n"),)  # calls that stand alone, without other text
-STRIPPED = "[ \\t\\r\\n][^]*|[^]*[ \\t\\r\\n]|[nN][uU][lL][lL]"
+STRIPPED = "[ \\t\\r\\n][\\s\\S]*|[\\s\\S]*[ \\t\\r\\n]|[nN][uU][lL][lL]"
 """Strings that a reader takes for others that strips blanks, and takes null in any case."""
 NINE_CHARACTERS = CallId("[a-zA-Z0-9]{9}")
 

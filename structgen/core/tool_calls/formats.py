@@ -477,7 +477,7 @@ def _suffixed(form: ToolFormat, suffix: str) -> ToolFormat:
 
     def of_piece(piece: Piece) -> Piece:
         if isinstance(piece, Parameters):
-            return Parameters(change(piece.string), change(piece.other), mark(piece.closing))
+            return replace(piece, string=change(piece.string), other=change(piece.other), closing=mark(piece.closing))
         return Marker(mark(piece.text)) if isinstance(piece, Marker) else piece
 
     calls = tuple(map(change, form.calls))

@@ -301,7 +301,7 @@ def patterns_of(arguments: Parameters | NestedArguments) -> tuple[Pattern, ...]:
 def changed(
     arguments: Parameters | NestedArguments, change: Callable[[Pattern], Pattern]
 ) -> Parameters | NestedArguments:
-    """Arguments with each of their patterns changed."""
+    """Arguments with the pattern of each kind of value changed."""
     if isinstance(arguments, Parameters):
         return replace(arguments, string=change(arguments.string), other=change(arguments.other))
 

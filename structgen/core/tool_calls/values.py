@@ -94,7 +94,7 @@ def lost_words(words: tuple[str, ...], closing: str, kinds: int, misread: str = 
     """Those of some strings that cannot be written as they are."""
 
     def is_lost(word: str) -> bool:
-        other = bool(misread) and re.fullmatch(misread.replace("[^]", "[\\s\\S]"), word) is not None
+        other = bool(misread) and re.fullmatch(misread, word) is not None
         return other or bool(closing and closing in word) or bool(kinds & ~STRING and is_json(word, kinds | STRING))
 
     return list(filter(is_lost, words))

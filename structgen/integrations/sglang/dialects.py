@@ -54,8 +54,7 @@ def structure_constraint(
         return original(parser, tool_choice, parallel_tool_calls=parallel_tool_calls, thinking_mode=thinking_mode)
     tools = [tool for tool in parser.structural_tag_tools() if not is_named or _is_meant(tool, tool_choice)]
     parser.detector.parses_required_natively = lambda: True  # the detector reads the calls, not a reader of JSON
-    parallel = parallel_tool_calls and not is_named and dialect[0] != "gigachat3"  # of which one call is read
-    return "structural_tag", _tag(dialect, tools, tool_choice != "auto", parallel)
+    return "structural_tag", _tag(dialect, tools, tool_choice != "auto", parallel_tool_calls and not is_named)
 
 
 def _dialect(detector: Any) -> tuple[str, TextPlace] | None:

@@ -47,8 +47,6 @@ FORMATS: dict[str, tuple[str, TextPlace]] = {
 FunctionGemma numbers, of Phi-4-mini calls after a line feed) are left as they are."""
 REPLACED = {"HYV4ToolParser", "KimiK3ToolParser"}
 """Classes whose own structural tag leaves the values of arguments free: it is replaced by ours."""
-SINGLE = {"gigachat3", "internlm2"}
-"""Formats of which vLLM's parser reads one call."""
 
 
 def loading(original: Callable[..., Any], cls: Any, name: str) -> Any:
@@ -92,7 +90,7 @@ def builder(form: str, text: TextPlace) -> Callable[..., Any]:
 
         from structgen.integrations.carriers import carrier  # late: workers load the plugin, too
 
-        parallel = tool_choice != "forced" and form not in SINGLE
+        parallel = tool_choice != "forced"
         definitions = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]
         form_of_tag = carrier(
             form + token_suffix, definitions, required=tool_choice != "auto", text=text, parallel=parallel
