@@ -1,4 +1,5 @@
-"""What was made before, kept up to a sum of bytes: by number alone, a few large values would fill memory."""
+"""What was made before, kept up to a sum of bytes (by number alone, a few large values would fill memory) or, of what
+is small, up to a number."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ class BoundedCache(Generic[K, V]):
 
     Args:
         max_bytes: what all may take.
-        size: bytes of a value; asked when it comes in, and again by `recount`.
+        size: bytes of a value; asked when it comes in, and again by `recount`. Left out, each counts 1.
 
     Attributes:
         memory_bytes: what all took when they were counted last.
     """
 
-    def __init__(self, max_bytes: int, size: Callable[[V], int]) -> None:
+    def __init__(self, max_bytes: int, size: Callable[[V], int] = lambda value: 1) -> None:
         self.max_bytes, self._size = max_bytes, size
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._sizes: dict[K, int] = {}
@@ -56,6 +57,12 @@ class BoundedCache(Generic[K, V]):
             kept = self._entries.setdefault(key, value)
             self._count(key)
             return kept
+
+    def replace(self, key: K, value: V) -> None:
+        """Keep a value in place of what is there."""
+        with self._lock:
+            self._entries[key] = value
+            self._count(key)
 
     def recount(self, newest: int | None = None) -> None:
         """Ask again what values take, those used last or all: they may grow while they are used."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from structgen.core.bounded_cache import BoundedCache
 from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.errors import StructgenError
 
 LOG = logging.getLogger("structgen.generation.open_objects")
 KEPT = 1024  # schemas that are known to have been told of; of those forgotten it is told once more
-_TOLD: OrderedDict[int, None] = OrderedDict()
+_TOLD: BoundedCache[int, bool] = BoundedCache(KEPT)
 
 
 def tell_open_objects(constraint: Any) -> None:
@@ -21,12 +21,9 @@ def tell_open_objects(constraint: Any) -> None:
     time that it comes."""
     for schema in _schemas(constraint):
         key = hash(schema.content_key())
-        if key in _TOLD:
+        if _TOLD.get(key):
             continue
-        _TOLD[key] = None
-        while len(_TOLD) > KEPT:
-            with suppress(KeyError):  # another thread was faster
-                _TOLD.popitem(last=False)
+        _TOLD.put(key, True)
         places: list[str] = []
         with suppress(StructgenError, RecursionError):  # which compiling it says, if it is anything
             places = sorted(schema.open_objects(), key=lambda place: (place.count("/"), place))

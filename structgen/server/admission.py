@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
+from structgen.core.bounded_cache import BoundedCache
 from structgen.server.errors import RequestError, overloaded
 from structgen.server.settings import ServingSettings
 from structgen.server.sse import ClientGone, Receive
@@ -27,7 +27,7 @@ class Admission:
 
     def __init__(self, settings: ServingSettings) -> None:
         self._settings = settings
-        self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()  # requests left, when
+        self._rates: BoundedCache[str, tuple[float, float]] = BoundedCache(KEPT_RATES)  # requests left, when
         self._arriving = 0  # bytes of bodies that are not here to their end
         self.is_draining = False
 
@@ -82,13 +82,10 @@ class Admission:
         if rate is None:
             return
         now = time.monotonic()
-        left, at = self._rates.pop(who, (float(rate), now))
+        left, at = self._rates.get(who) or (float(rate), now)
         left = min(float(rate), left + (now - at) * rate / 60)
-        self._rates[who] = max(0.0, left - 1), now
-        while len(self._rates) > KEPT_RATES:
-            self._rates.popitem(last=False)
+        self._rates.replace(who, (left - 1 if left >= 1 else left, now))
         if left < 1:
-            self._rates[who] = left, now
             raise overloaded(f"More than {rate} requests a minute.", (1 - left) * 60 / rate, "rate_limit_exceeded")
 
     async def body(self, headers: Mapping[str, str], receive: Receive) -> bytes:

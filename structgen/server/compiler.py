@@ -9,14 +9,13 @@ takes longer begins anew after those that do not.
 from __future__ import annotations
 
 import pickle
-import threading
 import traceback
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from structgen.core.bounded_cache import BoundedCache
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.composed import tag_dispatch
@@ -75,8 +74,7 @@ class CompileService:
         self.vocabulary = vocabulary
         self.limits = limits or CompileLimits()
         self.at_once, self.each = workers, max(1, workers - 1)
-        self._lock = threading.Lock()
-        self._refused: OrderedDict[Hashable, StructgenError] = OrderedDict()
+        self._refused: BoundedCache[Hashable, StructgenError] = BoundedCache(KEPT_REFUSALS)
         self._trials: TrialHost | TrialWorkers
         setting = vocabulary, SharedTexts(sources or {})
         if CAN_FORK:
@@ -96,8 +94,7 @@ class CompileService:
         if kept is not None:
             return kept
         key = joined(content_key(constraint), self.vocabulary)
-        with self._lock:
-            refusal = None if key is None else self._refused.get(key)
+        refusal = None if key is None else self._refused.get(key)
         if refusal is not None:
             raise refusal.with_traceback(None)
         return None
@@ -153,12 +150,8 @@ class CompileService:
 
     def _refuse(self, key: Hashable, error: StructgenError) -> None:
         """Remember what is a property of the constraint; a ``RequestError`` is what came of load."""
-        if key is None or isinstance(error, (InternalError, RequestError)):
-            return
-        with self._lock:
-            self._refused[key] = error
-            while len(self._refused) > KEPT_REFUSALS:
-                self._refused.popitem(last=False)
+        if key is not None and not isinstance(error, (InternalError, RequestError)):
+            self._refused.put(key, error)
 
     def _try(self, constraint: Constraint, is_wanted: Callable[[], bool], seconds: float | None) -> bytes | None:
         """Compile in a process of its own, and make a first mask there. None: it had too little time."""

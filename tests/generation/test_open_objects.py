@@ -13,6 +13,7 @@ import pytest
 
 import structgen
 from structgen import JsonOptions, json_lines, json_schema, tag_dispatch, think
+from structgen.core.bounded_cache import BoundedCache
 from structgen.generation import open_objects
 from tests.server.tiny import generator
 
@@ -23,7 +24,7 @@ CLOSED = {**OPEN, "additionalProperties": False}
 
 @pytest.fixture(autouse=True)
 def afresh(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    monkeypatch.setattr(open_objects, "_TOLD", type(open_objects._TOLD)())
+    monkeypatch.setattr(open_objects, "_TOLD", BoundedCache(open_objects.KEPT))
     with caplog.at_level(logging.INFO, "structgen"):
         yield
 
@@ -125,7 +126,7 @@ def test_masks_alone_say_nothing(caplog: pytest.LogCaptureFixture) -> None:
 def test_each_schema_is_told_of_once_and_what_is_known_is_bounded(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_objects, "KEPT", 5)
+    monkeypatch.setattr(open_objects, "_TOLD", BoundedCache(5))
     for number in range(8):
         open_objects.tell_open_objects(json_schema({"properties": {f"a{number}": True}}))
     assert len(lines(caplog)) == 8 and len(open_objects._TOLD) == 5

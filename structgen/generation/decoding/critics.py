@@ -7,13 +7,13 @@ candidates to nats; ``critic`` says what it promises, and checks what it gives.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
 from typing import Any, Protocol, TypeAlias
 
+from structgen.core.bounded_cache import BoundedCache
 from structgen.core.constraints.base import Constraint, partial_of, value_of
 from structgen.errors import GenerationError, OptionsError
 from structgen.options import check_count
@@ -71,8 +71,8 @@ class CheckedCritic:
     def __init__(
         self, function: CriticLike, weight: float, prefixes: bool, most: float | None, batch: int, memo: int
     ) -> None:
-        self._function, self._batch, self._size = function, batch, memo
-        self._memo: OrderedDict[tuple[str, bool], float] = OrderedDict()
+        self._function, self._batch = function, batch
+        self._memo: BoundedCache[tuple[str, bool], float] | None = BoundedCache(memo) if memo else None
         self.weight, self.prefixes = weight, prefixes
         self.most = None if most is None else weight * most
         self.asked = 0
@@ -93,13 +93,14 @@ class CheckedCritic:
                 "say that it judges prefixes if it does.",
                 text=started.text,
             )
-        scores = {key: self._memo[key] for each in candidates if (key := _key(each)) in self._memo}
+        scores = self._remembered(map(_key, candidates))
         unknown = list({_key(each): each for each in candidates if _key(each) not in scores}.values())
         for start in range(0, len(unknown), self._batch):
             part = unknown[start : start + self._batch]
             scores.update(zip(map(_key, part), self._asked(part), strict=True))
-        for key, score in scores.items():
-            self._remember(key, score)
+        if self._memo is not None:
+            for key, score in scores.items():
+                self._memo.put(key, score)
         return [self.weight * scores[_key(each)] for each in candidates]
 
     def _asked(self, candidates: Sequence[Candidate]) -> list[float]:
@@ -134,11 +135,10 @@ class CheckedCritic:
             )
         return number
 
-    def _remember(self, key: tuple[str, bool], score: float) -> None:
-        self._memo[key] = score
-        self._memo.move_to_end(key)
-        if len(self._memo) > self._size:
-            self._memo.popitem(last=False)
+    def _remembered(self, keys: Iterable[tuple[str, bool]]) -> dict[tuple[str, bool], float]:
+        if self._memo is None:
+            return {}
+        return {key: score for key in keys if (score := self._memo.get(key)) is not None}
 
 
 def critic(

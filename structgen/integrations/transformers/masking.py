@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from structgen.core.engines.bitmask import (
 )
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
-from structgen.integrations.transformers.buffers import Buffers
 from structgen.integrations.transformers.row import ConstrainedRow
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ BLOCKED = (
     "constraint allows; the constraint is kept, and its tokens are equally likely there."
 )
 Bitmask = npt.NDArray[np.int32]
+# `generate` still has the scores of the last step when it asks for the next ones, so two alternate; the third is for
+# a list of processors that keeps one more.
+KEPT = 3
 
 
 class Masker:
@@ -179,3 +182,45 @@ def _closable(scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
         tokens = row.closable(allowed if len(allowed) < len(ids[place]) else allowed[: wanted[place]])
         kept[place, tokens] = scores[place, tokens].clamp(min=torch.finfo(scores.dtype).min)
     return kept
+
+
+class Buffers:
+    """Tensors that nobody else sees, of the shape that was last asked for. Their memory is taken again once nobody else
+    holds it: fresh memory costs more than the masking."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[Tensor, int | None]] = deque(
+            maxlen=KEPT
+        )  # with the holders of memory that only we hold
+
+    def like(self, scores: Tensor) -> Tensor:
+        """A tensor of the same shape, dtype and device, contiguous; its contents are arbitrary.
+
+        It belongs to the caller: as long as it, or a view of it, is alive, it is not given away again.
+        """
+        kept = self._kept
+        if kept and not _fits(kept[0][0], scores):
+            kept.clear()
+        for tensor, unheld in kept:
+            if unheld is not None and _holders(tensor) == unheld:
+                return tensor.detach()
+        tensor = scores.detach().new_empty(scores.shape)
+        kept.append((tensor, _holders(tensor)))
+        return tensor.detach()
+
+
+def _fits(tensor: Tensor, scores: Tensor) -> bool:
+    return (
+        tensor.shape == scores.shape
+        and tensor.dtype == scores.dtype
+        and tensor.device == scores.device
+        and tensor.is_inference() == scores.is_inference()
+    )
+
+
+def _holders(tensor: Tensor) -> int | None:
+    """How many tensors, views and arrays hold the memory of a tensor; None where torch does not say."""
+    import torch
+
+    count = getattr(torch._C, "_storage_Use_Count", None)
+    return None if count is None else int(count(tensor.untyped_storage()._cdata))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from structgen.errors import OptionsError, TokenizerError
 from structgen.integrations.transformers.callers import owns_its_scores
-from structgen.integrations.transformers.calls import Generation, Ids
+from structgen.integrations.transformers.calls import Generation, HostIds, Ids
 from structgen.integrations.transformers.checks import grammars_of, grammars_of_rows, rows_of_a_prompt, vocabulary_of
-from structgen.integrations.transformers.host_ids import HostIds
 from structgen.integrations.transformers.masking import Masker
 from structgen.integrations.transformers.row import ConstrainedRow, check_budget
 from structgen.options import check_count

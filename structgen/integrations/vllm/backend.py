@@ -17,8 +17,10 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.speculative.drafter import Written
 from structgen.generation.speculative.followed import Follower
+from structgen.integrations.budgets import BudgetedMask, Total
 from structgen.integrations.engine_matcher import RequestMatcher
 from structgen.integrations.engine_requests import ending_at, engine_constraint, engine_vocabulary
+from structgen.integrations.engine_settings import on_budget
 from structgen.integrations.vllm.settings import draft_names, json_options
 
 
@@ -148,3 +150,17 @@ class VllmBackend(StructuredOutputBackend):
 def is_ours(grammar: Any) -> TypeGuard[VllmGrammar]:
     """Whether a request's grammar was compiled here; vLLM keeps every backend's in one place."""
     return type(grammar) is VllmGrammar
+
+
+def give_budget(grammar: Any, request: Any, model_config: Any) -> None:
+    """Let a grammar of structgen's close its output within what the request may write, unless it is to be cut."""
+    if not is_ours(grammar):
+        return
+    mode = on_budget((request.sampling_params.extra_args or {}).get("on_budget"))
+    if mode == "cut":
+        return
+    room = model_config.max_model_len
+    total = Total(
+        request, lambda one: one.num_output_tokens, lambda one: min(one.max_tokens, room - one.num_prompt_tokens)
+    )
+    grammar.request.budget = BudgetedMask(grammar.request.matcher, total, mode)

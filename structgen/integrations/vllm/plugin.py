@@ -179,7 +179,7 @@ def _initialising(original: Callable[..., None], self: Any, request: Any) -> Non
 def _creating(original: Callable[..., Any], self: Any, request: Any) -> Any:
     """Around `StructuredOutputManager._create_grammar`: grammars know the request's budget."""
     grammar = original(self, request)
-    from structgen.integrations.vllm.owner import give_budget
+    from structgen.integrations.vllm.backend import give_budget
 
     give_budget(grammar, request, self.vllm_config.model_config)
     return grammar

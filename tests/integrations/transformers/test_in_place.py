@@ -11,9 +11,8 @@ import pytest
 import structgen
 from structgen.errors import OptionsError
 from structgen.integrations.transformers import GrammarLogitsProcessor, callers
-from structgen.integrations.transformers.buffers import KEPT, Buffers
-from structgen.integrations.transformers.host_ids import HostIds
-from structgen.integrations.transformers.masking import Masker
+from structgen.integrations.transformers.calls import HostIds
+from structgen.integrations.transformers.masking import KEPT, Buffers, Masker
 from structgen.integrations.transformers.row import ConstrainedRow
 from tests.integrations.transformers.small import CASES, VOCABULARY, WIDTH, ids, llama
 
