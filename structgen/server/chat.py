@@ -47,6 +47,8 @@ from structgen.server.outputs import CUSTOM_INPUT, OutputForm, OutputPart, Outpu
 from structgen.server.prompts import (
     ChatPrompt,
     check_template_fields,
+    messages_for_template,
+    messages_in_words,
     rendered,
     template_takes,
     token_ids,
@@ -55,7 +57,6 @@ from structgen.server.reply_shapes import ReplyConstraint
 from structgen.server.sequences import SequenceEnd, SequenceEvent
 from structgen.server.settings import ServingSettings
 from structgen.server.sources import message_texts, sources_of
-from structgen.server.tool_formats import messages_for_template, messages_in_words
 
 
 def chat_work(

@@ -12,9 +12,16 @@ from structgen.server.chat import plain_message
 from structgen.server.errors import RequestError
 from structgen.server.inference_request import token_text
 from structgen.server.openai_types import FunctionTool, Items, Message, RequestPart
-from structgen.server.prompts import ChatPrompt, check_template_fields, rendered, template_takes, token_ids
+from structgen.server.prompts import (
+    ChatPrompt,
+    check_template_fields,
+    messages_for_template,
+    messages_in_words,
+    rendered,
+    template_takes,
+    token_ids,
+)
 from structgen.server.settings import ServingSettings
-from structgen.server.tool_formats import messages_for_template, messages_in_words
 
 Token = Annotated[int, Field(ge=0)]
 

@@ -258,12 +258,18 @@ def _markers(pattern: Pattern) -> Iterator[str]:
             yield piece.text
         elif isinstance(piece, WithId):
             yield from _markers(piece.pattern)
-        elif isinstance(piece, Parameters):
-            yield from _markers((*piece.string, *piece.other))
-        elif isinstance(piece, NestedArguments):
-            for form in (piece.argument, piece.member, piece.item):
-                yield from _markers((*form.string, *form.scalar, *form.object, *form.array))
-            yield from _markers((*piece.separator, *(q.mark for q in piece.spelled.strings)))
+        elif isinstance(piece, Parameters | NestedArguments):
+            for inner in patterns_of(piece):
+                yield from _markers(inner)
+
+
+def patterns_of(arguments: Parameters | NestedArguments) -> tuple[Pattern, ...]:
+    """All patterns in which arguments are written one by one, with what separates them and marks their strings."""
+    if isinstance(arguments, Parameters):
+        return arguments.string, arguments.other
+    forms = arguments.argument, arguments.member, arguments.item
+    kinds = (pattern for form in forms for pattern in (form.string, form.scalar, form.object, form.array))
+    return *kinds, arguments.separator, tuple(quotes.mark for quotes in arguments.spelled.strings)
 
 
 def fixed(piece: Piece) -> str:

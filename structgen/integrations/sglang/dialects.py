@@ -7,15 +7,14 @@ gives a carrier (`structgen.integrations.carriers`) instead, and the detector re
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from structgen.integrations.engine_hooks import Hook
 
 if TYPE_CHECKING:
     from structgen.integrations.carriers import TextPlace
 
-TARGET = "sglang.srt.function_call.function_call_parser.FunctionCallParser.get_structure_constraint"
-PARAMETERS = ["self", "tool_choice", "parallel_tool_calls", "thinking_mode"]
 FORMATS: dict[str, tuple[str, TextPlace]] = {
     "Apertus2509Detector": ("apertus", "before"),
     "CohereCommand4Detector": ("cohere", "before"),
@@ -33,25 +32,6 @@ FORMATS: dict[str, tuple[str, TextPlace]] = {
 }
 """Format and place of other text, by the class of SGLang's detector."""
 
-_REGISTERED: set[str] = set()
-
-
-def register() -> str:
-    """Register the hook. What stands in the way, or "". Calling it again changes nothing."""
-    try:
-        from sglang.srt.function_call.function_call_parser import FunctionCallParser
-        from sglang.srt.plugins.hook_registry import HookRegistry, HookType
-    except ImportError as error:
-        return str(error)
-    method = getattr(FunctionCallParser, "get_structure_constraint", None)
-    parameters = list(inspect.signature(method).parameters) if method else None
-    if parameters != PARAMETERS:
-        return f"FunctionCallParser.get_structure_constraint takes {parameters}, not {PARAMETERS}"
-    if TARGET not in _REGISTERED:
-        HookRegistry.register(TARGET, structure_constraint, HookType.AROUND)
-        _REGISTERED.add(TARGET)
-    return ""
-
 
 def structure_constraint(
     original: Callable[..., Any],
@@ -60,7 +40,7 @@ def structure_constraint(
     parallel_tool_calls: bool = True,
     thinking_mode: bool = False,
 ) -> Any:
-    """`FunctionCallParser.get_structure_constraint`: kind and value of the constraint of a request, or None."""
+    """Around `FunctionCallParser.get_structure_constraint`: kind and value of the constraint of a request, or None."""
     dialect = FORMATS.get(type(parser.detector).__name__) if is_backend() else None
     is_named = not isinstance(tool_choice, str) and tool_choice is not None
     asked = tool_choice == "required" or is_named or (tool_choice == "auto" and _is_strict(parser))
@@ -102,3 +82,13 @@ def _is_strict(parser: Any) -> bool:
 
 def _is_meant(tool: Any, choice: Any) -> bool:
     return bool(tool.function.name == choice.function.name)
+
+
+HOOK = Hook(
+    "strict tool calls through detectors that have no structural tag",
+    "sglang.srt.function_call.function_call_parser.FunctionCallParser",
+    "get_structure_constraint",
+    ("tool_choice", "parallel_tool_calls", "thinking_mode"),
+    structure_constraint,
+)
+"""What gives them one."""

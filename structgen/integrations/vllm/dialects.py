@@ -7,10 +7,10 @@ Classes without a name get one of ours when vLLM loads them, and the builder giv
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from functools import wraps
 from typing import TYPE_CHECKING, Any
+
+from structgen.integrations.engine_hooks import Hook
 
 if TYPE_CHECKING:
     from structgen.integrations.carriers import TextPlace
@@ -41,39 +41,15 @@ FORMATS: dict[str, tuple[str, TextPlace]] = {
 FunctionGemma numbers, of Phi-4-mini calls after a line feed) are left as they are."""
 SINGLE = {"internlm2"}
 """Formats of which vLLM's parser reads one call."""
-METHOD = "_load_lazy_parser"
 
 
-def patch() -> str:
-    """Give parsers that vLLM loads from now on our structural tags. What stands in the way, or "". Once."""
-    try:
-        from vllm.tool_parsers.abstract_tool_parser import ToolParserManager
-    except ImportError as error:
-        return str(error)
-    method = inspect.getattr_static(ToolParserManager, METHOD, None)
-    if not isinstance(method, classmethod):
-        return f"ToolParserManager.{METHOD} is no class method"
-    parameters = list(inspect.signature(method.__func__).parameters)
-    if parameters != ["cls", "name"]:
-        return f"ToolParserManager.{METHOD} takes {parameters[1:]}, not ['name']"
-    if not hasattr(method.__func__, "structgen_original"):
-        setattr(ToolParserManager, METHOD, classmethod(_loading(method.__func__)))
-    return ""
-
-
-def _loading(original: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    """`ToolParserManager._load_lazy_parser`, which gives a class without a structural tag one of ours."""
-
-    @wraps(original)
-    def load(cls: Any, name: str) -> Any:
-        parser = original(cls, name)
-        dialect = FORMATS.get(parser.__name__)
-        if dialect is not None and parser.structural_tag_model is None:
-            _give(parser, *dialect)
-        return parser
-
-    load.structgen_original = original  # type: ignore[attr-defined]
-    return load
+def loading(original: Callable[..., Any], cls: Any, name: str) -> Any:
+    """Around `ToolParserManager._load_lazy_parser`: a class without a structural tag gets one of ours."""
+    parser = original(cls, name)
+    dialect = FORMATS.get(parser.__name__)
+    if dialect is not None and parser.structural_tag_model is None:
+        _give(parser, *dialect)
+    return parser
 
 
 def _give(parser: Any, form: str, text: TextPlace) -> None:
@@ -102,3 +78,13 @@ def builder(form: str, text: TextPlace) -> Callable[..., Any]:
         return StructuralTag.model_validate({"type": "structural_tag", "format": form_of_tag})
 
     return build
+
+
+HOOK = Hook(
+    "strict tool calls through parsers that have no structural tag",
+    "vllm.tool_parsers.abstract_tool_parser.ToolParserManager",
+    "_load_lazy_parser",
+    ("name",),
+    loading,
+)
+"""What gives them one, of all parsers that are loaded from then on."""

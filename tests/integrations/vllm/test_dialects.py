@@ -39,16 +39,16 @@ WALKS = 12
 
 @pytest.fixture(autouse=True)
 def patched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """vLLM's loader with our patch, and as it was afterwards."""
-    before = ToolParserManager.__dict__[dialects.METHOD]
+    """vLLM's loader with our hook, and as it was afterwards."""
     monkeypatch.setattr(ToolParserManager, "tool_parsers", dict(ToolParserManager.tool_parsers))
     for name in PARSERS:
         ToolParserManager.tool_parsers.pop(name, None)
-    assert dialects.patch() == "" == dialects.patch()
+    assert dialects.HOOK.misfit() == ""
+    dialects.HOOK.make()
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
-    setattr(ToolParserManager, dialects.METHOD, before)
+    dialects.HOOK.undo()
 
 
 def asked(name: str, tools: list[dict[str, Any]], choice: Any, **fields: Any) -> tuple[type[ToolParser], Any]:
@@ -127,9 +127,17 @@ def test_one_call_only_and_a_named_tool(name: str) -> None:
         assert len(read(parser, request, text)) == 1
 
 
-def test_other_loaders_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ToolParserManager, dialects.METHOD, classmethod(lambda cls, other: None))
-    assert "takes ['other']" in dialects.patch()
+def test_the_loader_is_wrapped_once_and_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a class method before, in between and afterwards; one that takes something else is named."""
+    hook = dialects.HOOK
+    wrapped = ToolParserManager.__dict__[hook.method]
+    hook.make()
+    assert ToolParserManager.__dict__[hook.method] is wrapped and isinstance(wrapped, classmethod)
+    hook.undo()
+    theirs = ToolParserManager.__dict__[hook.method]
+    assert isinstance(theirs, classmethod) and not hasattr(theirs, "structgen_original")
+    monkeypatch.setattr(ToolParserManager, hook.method, classmethod(lambda cls, other: None))
+    assert "_load_lazy_parser takes ['other']" in hook.misfit()
 
 
 def encoded(module: Any, calls: list[dict[str, Any]]) -> str:
