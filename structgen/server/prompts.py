@@ -15,8 +15,12 @@ from structgen.server.outputs import json_text
 from structgen.server.settings import ServingSettings
 
 
-def messages_for_template(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Messages as templates that know of tools take them."""
+def messages_for_template(messages: Sequence[Mapping[str, Any]], *, takes_tools: bool) -> list[dict[str, Any]]:
+    """Messages as a template takes them that knows of tools, or of none."""
+    return _messages_with_calls(messages) if takes_tools else messages_in_words(messages)
+
+
+def _messages_with_calls(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     shown = []
     names: dict[str, str] = {}
     for message in messages:

@@ -6,7 +6,7 @@ so no value holds that, not in the strings of JSON either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.named_tokens import split_names
 from structgen.core.tool_calls.arguments import ArgumentRules
 from structgen.core.tool_calls.definitions import Tool
+from structgen.core.tool_calls.format_shapes import LINE, NO_LINE
 from structgen.core.tool_calls.grammar import START, GrammarBuilder
 from structgen.core.tool_calls.nested_formats import COFL, MINIMAX_M3
 from structgen.core.tool_calls.nested_rules import NestedRules
@@ -25,13 +26,12 @@ from structgen.core.tool_calls.patterns import (
     KEY,
     TYPE,
     VALUE,
-    Forms,
-    Gap,
     Marker,
     NestedArguments,
     Parameters,
     Pattern,
     Piece,
+    changed,
     patterns_of,
 )
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -39,8 +39,6 @@ from structgen.errors import UnsupportedSchemaError
 from structgen.options import JsonOptions
 from structgen.progress import waiting
 
-LINE = Gap("\\n?", "\n")
-NO_LINE = Gap("\\n?", "")
 MEMBER = "value"
 """The member that holds the value where a schema is of a value, not of arguments."""
 
@@ -132,7 +130,7 @@ class ArgumentTexts(Combinable):
     @waiting("compiling the tools")
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         builder = GrammarBuilder(vocabulary)
-        style, given = self.style, _changed(self.style.parameters, self._marked)
+        style, given = self.style, changed(self.style.parameters, self._marked)
         if isinstance(given, NestedArguments):
             symbols = NestedRules(builder, given, self.tool, self.options).symbols()
         else:
@@ -251,17 +249,6 @@ def arguments(
     tool = Tool("", parameters, {}, "", False, repr(parameters))
     held = frozenset(name for name in names if any(name in text for text in _texts(style, parameters)))
     return ArgumentTexts(style, tool, is_value, options, held)
-
-
-def _changed(given: Parameters | NestedArguments, change: Callable[[Pattern], Pattern]) -> Parameters | NestedArguments:
-    """Arguments with each of their patterns changed."""
-    if isinstance(given, Parameters):
-        return replace(given, string=change(given.string), other=change(given.other))
-
-    def of(forms: Forms) -> Forms:
-        return Forms(*(change(each) for each in (forms.string, forms.scalar, forms.object, forms.array)))
-
-    return replace(given, argument=of(given.argument), member=of(given.member), item=of(given.item))
 
 
 def _texts(style: Style, schema: Any) -> list[str]:

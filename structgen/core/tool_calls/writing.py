@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from structgen.core.json_schema.formula.values import type_of
+from structgen.core.tool_calls.arguments import typed
 from structgen.core.tool_calls.calls import Calls, ToolCall
 from structgen.core.tool_calls.harmony import CALL_END, NEXT
 from structgen.core.tool_calls.patterns import (
@@ -81,7 +83,8 @@ def write(calls: Calls, pieces: Iterable[str | ToolCall]) -> str:
             number += len(run)
             run = []
         text += piece
-    return text
+    channel = calls.format.channel
+    return text if channel is None or number else text + written(channel.end)
 
 
 def _run(form: ToolFormat, run: list[ToolCall], number: int, at_start: bool) -> str:
@@ -91,7 +94,8 @@ def _run(form: ToolFormat, run: list[ToolCall], number: int, at_start: bool) -> 
     inside = written(form.separator).join(calls)
     if form.bare is not None and at_start:
         return form.bare[0] + inside + form.bare[1]
-    return written(form.begin) + inside + written(form.end)
+    before = () if form.channel is None else form.channel.end
+    return written((*before, *form.begin)) + inside + written(form.end)
 
 
 def _call(pattern: Pattern, call: ToolCall, number: int) -> str:
@@ -114,13 +118,13 @@ def _call(pattern: Pattern, call: ToolCall, number: int) -> str:
 
 def _id(piece: CallId, call: ToolCall, number: int) -> str:
     if call.id is None:
-        return str(number)
+        return str(piece.first + number)
     before, after = piece.whole.format(name=call.name, id="\0").split("\0")
     return call.id.removeprefix(before).removesuffix(after)
 
 
 def _argument(pattern: Parameters, name: str, value: Any) -> str:
-    pieces = pattern.string if isinstance(value, str) else pattern.other
+    pieces = pattern.string if isinstance(value, str) else typed(pattern.other, type_of(value))
     return _filled(pieces, name, value if isinstance(value, str) else json_text(value))
 
 

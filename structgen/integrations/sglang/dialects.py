@@ -18,9 +18,15 @@ if TYPE_CHECKING:
 FORMATS: dict[str, tuple[str, TextPlace]] = {
     "Apertus2509Detector": ("apertus", "before"),
     "CohereCommand4Detector": ("cohere", "before"),
+    "DotsToolDetector": ("dots", "before"),
     "Gemma4Detector": ("gemma4", "before"),
+    "GigaChat35Detector": ("gigachat3_5", "before"),
+    "GigaChat3Detector": ("gigachat3", "before"),
     "Glm4MoeDetector": ("glm4_5", "before"),
     "HunyuanDetector": ("hy_v3", "before"),
+    "IQuestQ1Detector": ("iquest_q1", "before"),
+    "K2V3Detector": ("k2_horizon", "before"),
+    "KimiK3Detector": ("kimi_k3", "before"),
     "Lfm2Detector": ("lfm2", "before"),
     "Ling3Detector": ("glm4_7", "before"),
     "MiMoDetector": ("mimo", "before"),
@@ -41,7 +47,7 @@ def structure_constraint(
     thinking_mode: bool = False,
 ) -> Any:
     """Around `FunctionCallParser.get_structure_constraint`: kind and value of the constraint of a request, or None."""
-    dialect = FORMATS.get(type(parser.detector).__name__) if is_backend() else None
+    dialect = _dialect(parser.detector) if is_backend() else None
     is_named = not isinstance(tool_choice, str) and tool_choice is not None
     asked = tool_choice == "required" or is_named or (tool_choice == "auto" and _is_strict(parser))
     if dialect is None or not asked or not parser.tools:
@@ -49,6 +55,15 @@ def structure_constraint(
     tools = [tool for tool in parser.structural_tag_tools() if not is_named or _is_meant(tool, tool_choice)]
     parser.detector.parses_required_natively = lambda: True  # the detector reads the calls, not a reader of JSON
     return "structural_tag", _tag(dialect, tools, tool_choice != "auto", parallel_tool_calls and not is_named)
+
+
+def _dialect(detector: Any) -> tuple[str, TextPlace] | None:
+    """Format and place of other text of a detector; Hunyuan's marks are those of the tokenizer."""
+    dialect = FORMATS.get(type(detector).__name__)
+    if dialect is None or dialect[0] != "hy_v3":
+        return dialect
+    _, colon, suffix = detector.bot_token.strip("<>").partition(":")
+    return ("hy_v3" if detector._has_tool_sep else "hy_v4") + colon + suffix, dialect[1]
 
 
 def _tag(dialect: tuple[str, TextPlace], tools: list[Any], required: bool, parallel: bool) -> Any:
