@@ -46,7 +46,10 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
     @property
     def stats(self) -> dict[str, int]:
-        """Counts of what budgets gave up, embedded grammars' included; ``dropped_alternatives``: configurations."""
+        """Counts of what budgets gave up, embedded grammars' included; ``dropped_alternatives``: configurations.
+
+        Where monitors are asked also ``empty_suggestions`` and ``monitor_timeouts``: one count for all forks of an output.
+        """
         total = {"dropped_alternatives": self._dropped}
         if self._answers is not None:
             total |= self._answers.stats

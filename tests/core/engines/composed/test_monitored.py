@@ -179,6 +179,13 @@ def test_joined_with_others_it_sees_its_part_of_the_text() -> None:
     assert accepts(grammar, b"aa|ax") and not accepts(grammar, b"a|axy") and accepts(grammar, b"a|aaxy")
 
 
+def test_gbnf_has_them_too() -> None:
+    monitors = {name: Chosen(name) for name in "XY"}
+    texts = {text.encode() for text in texts_of(("a", "X", ",", "Y"), monitors)}
+    grammar = structgen.gbnf('root ::= "a" X "," Y', terminals=monitors).compile(VOCABULARY)
+    check_laws(grammar, judge_of(texts), texts=sorted(texts)[:2], exact=True, walks=2, steps=5)
+
+
 def test_grammars_with_monitors_are_sent_and_what_is_no_monitor_is_named() -> None:
     grammar = structgen.compile_lark('start: "a" X\n%declare X', VOCABULARY, terminals={"X": Chosen(5)})
     twin = pickle.loads(pickle.dumps(grammar))
