@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 
 from structgen.generation.models.llamacpp.model import load_gguf
-from structgen.generation.models.llamacpp.threads import MOST, IdleProcessors, ThreadChoice, TimedContext, processor_ticks
+from structgen.generation.models.llamacpp.threads import (
+    MOST,
+    IdleProcessors,
+    ThreadChoice,
+    TimedContext,
+    processor_ticks,
+)
 from structgen.generation.models.model_runner import Part
 
 QUIET_SMALL = {1: 12.8, 2: 10.5}  # ms: SmolLM2-135M, two cores
