@@ -48,7 +48,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
     def stats(self) -> dict[str, int]:
         """Counts of what budgets gave up, embedded grammars' included; ``dropped_alternatives``: configurations.
 
-        Where monitors are asked also ``empty_suggestions`` and ``monitor_timeouts``: one count of an output and its forks.
+        Where monitors are asked also ``empty_suggestions`` and ``monitor_timeouts``, shared by forks.
         """
         total = {"dropped_alternatives": self._dropped}
         if self._answers is not None:
