@@ -292,7 +292,7 @@ def own_batches_worker() -> None:
     texts = [body["messages"][0]["content"] for body in bodies(REQUESTS, False)]
     generator = BatchGenerator(str(default_model_file()), batch_size=8192, n_ctx=8192, n_seq_max=REQUESTS)
 
-    def measure(_: str, tokens: int) -> float:
+    def measure(_: str, tokens: int, __: int) -> float:
         config = GenerationConfig(temperature=0.0, max_tokens=tokens)
         start = time.perf_counter()
         responses = generator.generate_batch(texts, config)
@@ -320,7 +320,7 @@ def together(_: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, str(Path(__file__).resolve()), "--worker", "batches"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean()) as worker:
         asked(worker, None)
-        batches = asked(worker, ("text", MAX_TOKENS))
+        batches = asked(worker, ("text", MAX_TOKENS, 0))
         worker.communicate()
     found = {
         "at_once": at_once, "one_by_one": one_by_one, "own_server": own, "own_batches": batches,
