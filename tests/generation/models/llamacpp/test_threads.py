@@ -3,6 +3,7 @@ the machine becomes busy and quiet again."""
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -13,7 +14,13 @@ import numpy as np
 import pytest
 
 from structgen.generation.models.llamacpp.model import load_gguf
-from structgen.generation.models.llamacpp.threads import MOST, ThreadChoice, TimedContext
+from structgen.generation.models.llamacpp.threads import (
+    MOST,
+    FreeProcessors,
+    ThreadChoice,
+    TimedContext,
+    processor_ticks,
+)
 from structgen.generation.models.model_runner import Part
 
 QUIET_SMALL = {1: 12.8, 2: 10.5}  # ms: SmolLM2-135M, two cores
@@ -92,7 +99,7 @@ def test_each_size_of_call_has_its_own(tiny_file: Path, package: str) -> None:
 
         copy, remove = inner.copy, inner.remove
 
-    model._rows._context = TimedContext(Timed(), 4, lambda: clock[0])
+    model._rows._context = TimedContext(Timed(), 4, lambda: clock[0], FreeProcessors(lambda: None))
     reader = model.ragged_reader()
     row, _ = reader.open([3])
     for _ in range(60):
@@ -101,6 +108,72 @@ def test_each_size_of_call_has_its_own(tiny_file: Path, package: str) -> None:
         reader.crop(row, 3)
     assert {count for tokens, count in asked[-20:] if tokens == 1} == {1}
     assert {count for tokens, count in asked[-20:] if tokens == 5} == {4}
+
+
+class Machine:
+    """Two processors, on which other processes use so many of late; calls take what ``QUIET_SMALL`` and ``BUSY_SMALL``
+    say, whatever their size."""
+
+    def __init__(self) -> None:
+        self.now = self.used = self.idle = self.others = 0.0
+        self.threads = 2
+        self.asked: list[int] = []
+
+    def use_threads(self, count: int) -> None:
+        self.threads = count
+
+    def decode(self, tokens, positions, sequences, wanted):
+        seconds = (BUSY_SMALL if self.others else QUIET_SMALL)[self.threads] / 1000
+        used = min(self.threads, 2 - self.others * 2 / 3)
+        self.now += seconds
+        self.used += used * seconds
+        self.idle += max(0.0, 2 - self.others - used) * seconds
+        self.asked.append(self.threads)
+
+    def copy(self, source: int, target: int, start: int = 0, end: int = -1) -> None: ...
+
+    def remove(self, sequence: int, start: int) -> None: ...
+
+    def ticks(self) -> tuple[int, int]:
+        return round(100 * self.idle), round(200 * self.now)
+
+
+def test_no_call_has_more_threads_than_processors_are_left() -> None:
+    machine = Machine()
+    free = FreeProcessors(machine.ticks, lambda: machine.used, lambda: machine.now, 2)
+    context = TimedContext(machine, 2, lambda: machine.now, free)
+
+    def counts(calls: int) -> list[int]:
+        machine.asked.clear()
+        for number in range(calls):
+            size = 1 << number % 3
+            context.decode([1] * size, range(size), [[0]] * size, [True] * size)
+        return machine.asked
+
+    counts(600)
+    for _ in range(3):
+        machine.others = 1.0
+        counts(15)
+        assert set(counts(2000)) == {1}  # none tries two, of whatever size
+        machine.others = 0.0
+        counts(150)  # each size has met slow calls
+        assert counts(600).count(2) > 550  # the others are trials
+
+
+def test_what_the_system_says_of_processors() -> None:
+    found = processor_ticks()
+    if sys.platform != "linux":
+        assert found is None and FreeProcessors().whole() == math.inf
+        return
+    assert found is not None and 0 <= found[0] <= found[1]
+    said = iter([(0, 0), (40, 80), (40, 80), (40, 120), (41, 160), None, (90, 200)])
+    used = iter([0.0, 0.1, 0.1, 0.1, 0.45, 0.5, 0.5])
+    now = [0.0]
+    free = FreeProcessors(lambda: next(said), lambda: next(used), lambda: now[0], 4)
+    assert free.whole() == math.inf  # it was asked just now
+    for expected in (3, 3, 1, 3, 3, 3):  # 2 idle and 1; no tick since; none; 0.1 idle and 3.5 used; not told any more
+        now[0] += 0.1001
+        assert free.whole() == expected
 
 
 def test_a_number_that_is_named_is_kept(tiny_file: Path, package: str) -> None:
