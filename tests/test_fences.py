@@ -47,7 +47,7 @@ DOORS = [
     ),
     Door("torch", r"torch\.ops\b", ("generation/models/packed_linear.py",)),
     Door("torch", r"\._modules\b", ("generation/speculative/layer_skip.py",)),
-    Door("torch", r"torch\._C\b|_storage_Use_Count", ("integrations/transformers/buffers.py",)),
+    Door("torch", r"torch\._C\b|_storage_Use_Count", ("integrations/transformers/masking.py",)),
     Door("transformers", r"\"_beam_search\"|\braw_logits\b", ("integrations/transformers/callers.py",)),
     Door("transformers", r"\b_attn_implementation\b", ("generation/models/transformers_model.py",)),
     Door("pydantic", r"adapter\._config\b", ("core/python_types/schemas.py",)),
