@@ -32,6 +32,7 @@ STAGES: list[set[str]] = [
     {"core.engines.apply"},
     {
         "core.json_schema",
+        "core.tokenization",
         "core.grammars",
         "core.engines.bit_rows",
         "core.engines.byte_sets",

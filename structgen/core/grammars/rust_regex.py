@@ -235,12 +235,12 @@ class _Parser:
         return Chars(self._cased(charset.single(ord(character))))
 
     def _group(self) -> Node | None:
-        if self.looks and (look := _LOOK.match(self._text, self._at)):
-            start, self._at = self._at, look.end()
+        if self.looks and (around := _LOOK.match(self._text, self._at)):
+            start, self._at = self._at, around.end()
             body = self._alternatives()
             if not self._take(")"):
                 self.fail("this lookaround is not closed", start)
-            return Look(body, behind=bool(look[1]), negative=look[2] == "!")
+            return Look(body, behind=bool(around[1]), negative=around[2] == "!")
         found = _GROUP.match(self._text, self._at)
         assert found is not None
         start = self._at

@@ -64,7 +64,7 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SpelledSoFar:
     """After some tokens of a text, all of them canonical.
 
     Attributes:
@@ -78,7 +78,7 @@ class Place:
     pending: Pending = NAMELESS
 
 
-AT_START = Place()
+AT_START = SpelledSoFar()
 
 
 class CanonicalSpelling:
@@ -99,23 +99,23 @@ class CanonicalSpelling:
         self._names = NamesInText(tokens, encoding.added)
         self._ends = frozenset(ends) | encoding.spelled
         self._nodes, self._unused = _unused_spellings(self._blocked.spelled if encoding.takes_whole else {})
-        self._rows: BoundedCache[Place, NDArray[np.int32]] = BoundedCache(MAX_BYTES, _bytes)
+        self._rows: BoundedCache[SpelledSoFar, NDArray[np.int32]] = BoundedCache(MAX_BYTES, _bytes)
         self._pairs: BoundedCache[int, NDArray[np.bool_]] = BoundedCache(MAX_BYTES, _bytes)
         self._live: BoundedCache[tuple[int, bytes, bool], NDArray[np.bool_]] = BoundedCache(MAX_BYTES, _bytes)
 
-    def row(self, place: Place) -> NDArray[np.int32]:
+    def row(self, place: SpelledSoFar) -> NDArray[np.int32]:
         """int32[ceil(V / 32)], the tokens that may follow; not to be written to. O(V) for a place that is new."""
         known = self._rows.get(place)
         return self._rows.put(place, self._packed(place)) if known is None else known
 
-    def after(self, place: Place, token: int) -> Place | None:
+    def after(self, place: SpelledSoFar, token: int) -> SpelledSoFar | None:
         """After one more token; None: it is not canonical. Names aside, which only rows look at."""
         if token in self._ends:
             return AT_START if self.may_end(place) else None
         guesses = frozenset(guess for before in place.guesses for guess in self._moved(before, place.last, token))
-        return Place(token, guesses, self._names.after(place.pending, token)) if guesses else None
+        return SpelledSoFar(token, guesses, self._names.after(place.pending, token)) if guesses else None
 
-    def may_end(self, place: Place) -> bool:
+    def may_end(self, place: SpelledSoFar) -> bool:
         """Whether a canonical text may end."""
         return any(
             not guess.cut and guess.node not in self._unused and self._borders.may_end[guess.state]
@@ -124,14 +124,14 @@ class CanonicalSpelling:
 
     def spells(self, tokens: Iterable[int]) -> bool:
         """Whether these are the tokens of their text."""
-        place: Place | None = AT_START
+        place: SpelledSoFar | None = AT_START
         for token in tokens:
             if place is None or not self.row(place)[token >> 5] >> (token & 31) & 1:
                 return False
             place = self.after(place, token)
         return place is not None and self.may_end(place)
 
-    def _packed(self, place: Place) -> NDArray[np.int32]:
+    def _packed(self, place: SpelledSoFar) -> NDArray[np.int32]:
         made = self._blocked.is_made
         apart, joined = np.zeros(len(made), bool), np.zeros(len(made), bool)
         for guess in place.guesses:
@@ -150,7 +150,7 @@ class CanonicalSpelling:
         bits[[token for token in self._ends if token < self.size]] = self.may_end(place)
         return np.packbits(bits, bitorder="little").view(np.int32)
 
-    def _wholes(self, place: Place, apart: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _wholes(self, place: SpelledSoFar, apart: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Tokens that merging never makes, where a pretoken begins."""
         unmade = ~self._blocked.is_made
         if not self._takes_whole:

@@ -55,7 +55,7 @@ class Pretokens:
 
     Attributes:
         firsts: int64[s], where segments of characters begin, ascending; ``classes``: int64[s], the class of each.
-        steps: int32[n, 2, c], the state after a character of a class, without a border before it and with one; -1: none.
+        steps: int32[n, 2, c], the state after a character, without a border before it and with one; -1: none.
         may_end: bool[n], whether the text may end.
     """
 
@@ -124,7 +124,7 @@ class _Step:
         return any(ends) and not any(self._machine.is_match(node) and met(demands) for node, demands in cut.denied)
 
     def _ahead(self, threads: Iterable[Thread], mask: int) -> tuple[list[Thread], bool]:
-        """Threads before the first match that the next character lets stand, moved over it, and whether there is one."""
+        """Threads before the first match that a character lets stand, moved over it, and whether there is one."""
         moved: list[Thread] = []
         for node, demands in threads:
             left = after(demands, mask)
@@ -171,14 +171,12 @@ class _Machine:
 
     def after(self, state: State, border: bool, masks: tuple[int, ...]) -> State:
         """All that it may stand at."""
-        places = (self._with_border if border else self._without_border)
+        places = self._with_border if border else self._without_border
         return frozenset(after for cuts in state for after in places(cuts, masks))
 
     def may_end(self, state: State) -> bool:
         """Whether the text may."""
-        return any(
-            all(step.may_end(cut) for step, cut in zip(self._steps, cuts, strict=True)) for cuts in state
-        )
+        return any(all(step.may_end(cut) for step, cut in zip(self._steps, cuts, strict=True)) for cuts in state)
 
     def _without_border(self, cuts: tuple[_Cut, ...], masks: tuple[int, ...]) -> Iterator[tuple[_Cut, ...]]:
         moved = [step.step(cut, False, mask) for step, cut, mask in zip(self._steps, cuts, masks, strict=True)]

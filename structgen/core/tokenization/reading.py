@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from structgen.core.grammars.rust_regex import parse_fancy_regex
+from structgen.core.regex import charset
 from structgen.core.regex.charset import complement
 from structgen.core.regex.ecma_ast import Alternate, Chars, Concat, Node, Repeat
-from structgen.core.regex import charset
 from structgen.core.tokenization.canonical import BytePairEncoding, CanonicalSpelling
 from structgen.core.tokenization.merges import Merges
 from structgen.core.vocabulary.tokenizer_json import byte_level_speller
@@ -248,5 +248,7 @@ def _texts_of(added: Sequence[Mapping[str, Any]]) -> frozenset[int]:
     for entry in texts:
         for name in ("lstrip", "rstrip", "single_word"):
             if entry.get(name):
-                raise TokenizerError(f"The added token {entry['content']!r} has {name}, which is not followed. {_ADVICE}")
+                raise TokenizerError(
+                    f"The added token {entry['content']!r} has {name}, which is not followed. {_ADVICE}"
+                )
     return frozenset(entry["id"] for entry in texts)

@@ -20,7 +20,7 @@ def lacking(cut: bytes) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TokenShape:
     """A token's bytes: what ends a cut character, whole characters by their classes, what begins a cut character."""
 
     lead: bytes
@@ -85,7 +85,8 @@ class TokenShapes:
         if shape.lead:
             cut += shape.lead
             if lacking(cut):
-                return (state, cut, border) if self._fits(state, cut, border) else None
+                goes_on = lacking(cut) > 0 and not shape.classes and not shape.tail
+                return (state, cut, border) if goes_on and self._fits(state, cut, border) else None
             read = self._class(cut)
             state, border = DEAD if read is None else int(steps[state, int(border), read]), False
         for read in shape.classes:
@@ -99,7 +100,7 @@ class TokenShapes:
     def _fits(self, state: int, cut: bytes, border: bool) -> bool:
         return bool(((self._borders.steps[state, int(border)] >= 0) & self._classes_after(cut)).any())
 
-    def _shape(self, token: bytes) -> Shape | None:
+    def _shape(self, token: bytes) -> TokenShape | None:
         """Taken apart; at most three bytes at each end are of cut characters."""
         start = next((at for at, byte in enumerate(token[:4]) if not 0x80 <= byte < 0xC0), min(len(token), 4))
         if not token or start > 3:
@@ -112,7 +113,7 @@ class TokenShapes:
         if tail and not self._range(tail):
             return None
         try:
-            return Shape(token[:start], tuple(map(self._known, body.decode())), tail)
+            return TokenShape(token[:start], tuple(map(self._known, body.decode())), tail)
         except UnicodeDecodeError:
             return None
 
