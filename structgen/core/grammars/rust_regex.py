@@ -84,15 +84,16 @@ def parse_rust_search(pattern: str, asked: AskedClasses | None = None) -> Node:
     return parser.whole()
 
 
-def parse_fancy_regex(pattern: str) -> Node:
+def parse_fancy_regex(pattern: str, asked: AskedClasses | None = None) -> Node:
     """Read an expression that is searched for in which lookaheads and lookbehinds may stand, as the crate
-    ``fancy-regex`` reads it (what tokenizers split texts with).
+    ``fancy-regex`` reads it (what tokenizers split texts with). ``asked``: see ``parse_rust_search``.
 
     Raises:
         PatternError: not legal; or it is lazy, or a repetition or group keeps what it has taken.
     """
     parser = _Parser(pattern, Flags())
     parser.searches = parser.looks = True
+    parser.asked = asked
     node = parser.whole()
     if parser.lazy:
         parser.fail("lazy repetitions are not supported here", parser.lazy[0])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
-from structgen.core.grammars.rust_regex import parse_fancy_regex
+from structgen.core.grammars.rust_regex import AskedClasses, parse_fancy_regex
 from structgen.core.regex import charset
-from structgen.core.regex.charset import complement
+from structgen.core.regex.charset import CharSet, complement, corrected
 from structgen.core.regex.ecma_ast import Alternate, Chars, Concat, Node, Repeat
 from structgen.core.tokenization.canonical import BytePairEncoding, CanonicalSpelling
 from structgen.core.tokenization.merges import Merges
@@ -87,7 +87,8 @@ def _built(key: _ById, vocabulary: Vocabulary) -> CanonicalSpelling:
 
 def _textless(vocabulary: Vocabulary) -> list[int]:
     """Ids before which a text ends."""
-    return [token for token in range(vocabulary.size) if not vocabulary.tokens[token]]
+    ends = [token for token in range(vocabulary.size) if not vocabulary.tokens[token]]
+    return sorted({*ends, *vocabulary.eos_token_ids})
 
 
 def _read(tokenizer: Any) -> tuple[BytePairEncoding, Callable[[str], Sequence[int]]]:
@@ -112,7 +113,7 @@ def _of_tiktoken(encoding: Any, ranks: Mapping[bytes, int]) -> BytePairEncoding:
     tokens = [b""] * (max(ranks.values()) + 1)
     for token, rank in ranks.items():
         tokens[rank] = token
-    return BytePairEncoding(tokens, Merges.of_ranks(ranks), (split_pattern(encoding._pat_str),), takes_whole=True)
+    return BytePairEncoding(tokens, Merges.of_ranks(ranks), (split_pattern(encoding._pat_str, _asked(_matched_by_tiktoken)),), takes_whole=True)
 
 
 def of_document(document: Mapping[str, Any]) -> BytePairEncoding:
@@ -181,16 +182,59 @@ def byte_pairs(
     return BytePairEncoding(tokens, merges, tuple(patterns), takes_whole, added, spelled)
 
 
-def split_pattern(pattern: str) -> Node:
-    """An expression that a tokenizer searches for.
+def split_pattern(pattern: str, asked: AskedClasses | None = None) -> Node:
+    """An expression that a tokenizer searches for. ``asked``: see ``parse_rust_search``.
 
     Raises:
         TokenizerError: it is not legal, or not followed here.
     """
     try:
-        return parse_fancy_regex(pattern)
+        return parse_fancy_regex(pattern, asked)
     except PatternError as error:
         raise TokenizerError(f"The expression {pattern!r:.200} that the tokenizer cuts texts by: {error}") from error
+
+
+@cache
+def _asked(matched: Callable[[str, str], int]) -> AskedClasses:
+    """A library's answers, as ``parse_rust_search`` asks, by how many characters of a text it matches: half a second
+    for a class, and nothing when asked again."""
+
+    @lru_cache(256)
+    def asked(atom: str, expected: CharSet) -> CharSet:
+        return corrected(expected, lambda text: matched(atom, text) == len(text), lambda text: matched(atom, text) > 0)
+
+    return asked
+
+
+def _matched_by_split(atom: str, text: str) -> int:
+    return sum(len(piece) for piece, _ in _split_by(atom).pre_tokenize_str(text))
+
+
+@lru_cache(16)
+def _split_by(atom: str) -> Any:
+    from tokenizers import Regex, pre_tokenizers
+
+    return pre_tokenizers.Split(Regex(f"(?:{atom})+"), "removed", invert=True)
+
+
+def _matched_by_digits(atom: str, text: str) -> int:
+    from tokenizers import pre_tokenizers
+
+    pieces = pre_tokenizers.Digits(individual_digits=False).pre_tokenize_str("x" + text)
+    return sum(len(piece) for piece, _ in pieces[1::2])
+
+
+def _matched_by_tiktoken(atom: str, text: str) -> int:
+    encoding = _searched_by(atom)
+    return len(encoding.decode(encoding.encode_ordinary(text)))
+
+
+@lru_cache(16)
+def _searched_by(atom: str) -> Any:
+    from tiktoken import Encoding
+
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    return Encoding("searched", pat_str=f"(?:{atom})+", mergeable_ranks=ranks, special_tokens={})
 
 
 def _patterns(step: Mapping[str, Any] | None) -> Iterator[Node | None]:
@@ -201,26 +245,27 @@ def _patterns(step: Mapping[str, Any] | None) -> Iterator[Node | None]:
     """
     if step is None:
         return
+    asked = _asked(_matched_by_split)
     match dict(step):
         case {"type": "Sequence", "pretokenizers": members}:
             for member in members:
                 yield from _patterns(member)
         case {"type": "ByteLevel", "add_prefix_space": False, **options}:
-            yield split_pattern(GPT2) if options.get("use_regex", True) else None
+            yield split_pattern(GPT2, asked) if options.get("use_regex", True) else None
         case {"type": "Digits", "individual_digits": apart}:
-            (digits,) = (node for node in [split_pattern(DIGIT)] if isinstance(node, Chars))
-            yield apart_from_rest(digits if apart else Repeat(digits, 1, None))
+            (digits,) = (node for node in [split_pattern(DIGIT, _asked(_matched_by_digits))] if isinstance(node, Chars))
+            yield apart_from_others(digits if apart else Repeat(digits, 1, None))
         case {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}:
-            yield apart_from_rest(split_pattern(pattern))
+            yield apart_from_others(split_pattern(pattern, asked))
         case {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Removed", "invert": True}:
-            yield split_pattern(pattern)
+            yield split_pattern(pattern, asked)
         case {"type": "Split", "pattern": {"String": text}, "behavior": "Isolated", "invert": False} if len(text) == 1:
-            yield apart_from_rest(Chars(charset.single(ord(text))))
+            yield apart_from_others(Chars(charset.single(ord(text))))
         case _:
             raise TokenizerError(f"The tokenizer cuts texts by {_named(step)}, which is not followed. {_ADVICE}")
 
 
-def apart_from_rest(node: Node) -> Node:
+def apart_from_others(node: Node) -> Node:
     """What an expression of one class of characters leaves out, as pieces between its matches."""
     body = node.body if isinstance(node, Repeat) else node
     if not isinstance(body, Chars) or (isinstance(node, Repeat) and node[1:] != (1, None)):
