@@ -88,6 +88,10 @@ class CanonicalSpelling:
         encoding: of the tokenizer.
         size: V, the width of masks.
         ends: ids without text, before which a text ends.
+
+    Attributes:
+        texts: bytes of each id that is text.
+        longest: bytes of the longest token that is ever written.
     """
 
     def __init__(self, encoding: BytePairEncoding, size: int, ends: Iterable[int]) -> None:
@@ -96,7 +100,12 @@ class CanonicalSpelling:
         self._borders = pretokens(encoding.patterns)
         self._blocked, self._shapes = BlockedPairs(tokens, encoding.merges), TokenShapes(tokens, self._borders)
         self._takes_whole, self._spelled = encoding.takes_whole, encoding.spelled
-        self._names = NamesInText(tokens, encoding.added)
+        spelled = {token: name for name, token in encoding.added.items() if token in encoding.spelled}
+        self.texts = [spelled.get(token, text) for token, text in enumerate(tokens)]
+        self._names = NamesInText(self.texts, encoding.added, encoding.spelled)
+        written = sorted(self._written(), key=self._blocked.is_made.__getitem__)
+        self._ids = {self.texts[token]: token for token in written}
+        self.longest = max(map(len, self._ids), default=1)
         self._ends = frozenset(ends) | encoding.spelled
         self._nodes, self._unused = _unused_spellings(self._blocked.spelled if encoding.takes_whole else {})
         self._rows: BoundedCache[SpelledSoFar, NDArray[np.int32]] = BoundedCache(MAX_BYTES, _bytes)
@@ -109,11 +118,19 @@ class CanonicalSpelling:
         return self._rows.put(place, self._packed(place)) if known is None else known
 
     def after(self, place: SpelledSoFar, token: int) -> SpelledSoFar | None:
-        """After one more token; None: it is not canonical. Names aside, which only rows look at."""
+        """After one more token; None: it is not canonical."""
+        if self._names.completes(place.pending, token):
+            return None
         if token in self._ends:
-            return AT_START if self.may_end(place) else None
+            pending = self._names.after(place.pending, token) if token in self._spelled else NAMELESS
+            return SpelledSoFar(pending=pending) if self.may_end(place) else None
         guesses = frozenset(guess for before in place.guesses for guess in self._moved(before, place.last, token))
         return SpelledSoFar(token, guesses, self._names.after(place.pending, token)) if guesses else None
+
+    def beginning(self, text: bytes) -> list[int]:
+        """Tokens that are ever written and that a text begins with, the longest first."""
+        found = (self._ids.get(text[:size]) for size in range(min(len(text), self.longest), 0, -1))
+        return [token for token in found if token is not None]
 
     def may_end(self, place: SpelledSoFar) -> bool:
         """Whether a canonical text may end."""
@@ -143,12 +160,22 @@ class CanonicalSpelling:
         if place.last >= 0:
             joined &= ~self._after(place.last)
         allowed = ((apart | joined) & made) | whole
-        allowed[self._names.completing(place.pending)] = False
-        bits = np.zeros(32 * self._words, bool)
-        count = min(self.size, len(allowed))
-        bits[:count] = allowed[:count]
+        bits = np.zeros(max(32 * self._words, len(allowed)), bool)
+        bits[: len(allowed)] = allowed
         bits[[token for token in self._ends if token < self.size]] = self.may_end(place)
+        bits[self._names.completing(place.pending)] = False
+        bits = bits[: 32 * self._words]
+        bits[self.size :] = False
         return np.packbits(bits, bitorder="little").view(np.int32)
+
+    def _written(self) -> list[int]:
+        """Tokens that are ever written: what merging makes, whole pretokens, and added text."""
+        made = self._blocked.is_made
+        return [
+            token
+            for token, text in enumerate(self.texts)
+            if text and (token in self._spelled or self._takes_whole or made[token])
+        ]
 
     def _wholes(self, place: SpelledSoFar, apart: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Tokens that merging never makes, where a pretoken begins."""

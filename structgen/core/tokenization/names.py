@@ -15,23 +15,29 @@ class NamesInText:
     """Where the names begin and end in texts over a vocabulary.
 
     Args:
-        tokens: bytes of each id; empty for ids that are not merged from bytes.
+        tokens: bytes of each id; empty for ids that are no text.
         names: none of them empty.
+        spelled: ids that are names and text.
     """
 
-    def __init__(self, tokens: Sequence[bytes], names: Iterable[bytes]) -> None:
+    def __init__(self, tokens: Sequence[bytes], names: Iterable[bytes], spelled: frozenset[int] = frozenset()) -> None:
         self._tokens, self._names = tokens, sorted(names)
         self._sorted = sorted(range(len(tokens)), key=tokens.__getitem__) if self._names else []
         self._texts = [tokens[token] for token in self._sorted]
-        self._inside = sorted(self._holding())
+        self._inside = self._holding() - spelled
         self._begun: dict[int, Pending] = {}
 
     def completing(self, pending: Pending) -> list[int]:
         """The tokens with which a text would hold a whole name."""
-        found = list(self._inside)
+        found = sorted(self._inside)
         for name, length in pending:
             found += self._beginning(name[length:])
         return found
+
+    def completes(self, pending: Pending, token: int) -> bool:
+        """Whether a text would hold a whole name with this token."""
+        text = self._tokens[token] if token < len(self._tokens) else b""
+        return token in self._inside or any(text.startswith(name[length:]) for name, length in pending if text)
 
     def after(self, pending: Pending, token: int) -> Pending:
         """Names that the text ends with the beginnings of, after a token."""

@@ -113,7 +113,12 @@ def _of_tiktoken(encoding: Any, ranks: Mapping[bytes, int]) -> BytePairEncoding:
     tokens = [b""] * (max(ranks.values()) + 1)
     for token, rank in ranks.items():
         tokens[rank] = token
-    return BytePairEncoding(tokens, Merges.of_ranks(ranks), (split_pattern(encoding._pat_str, _asked(_matched_by_tiktoken)),), takes_whole=True)
+    return BytePairEncoding(
+        tokens,
+        Merges.of_ranks(ranks),
+        (split_pattern(encoding._pat_str, _asked(_matched_by_tiktoken)),),
+        takes_whole=True,
+    )
 
 
 def of_document(document: Mapping[str, Any]) -> BytePairEncoding:

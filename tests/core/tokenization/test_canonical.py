@@ -13,49 +13,8 @@ from structgen.core.tokenization.canonical import AT_START, CanonicalSpelling
 from structgen.core.tokenization.reading import GPT2, canonical_spelling
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import TokenizerError
+from tests.core.tokenization.small_tokenizers import PATTERNS, PIECES, encode, tokenizers, trained
 from tests.many import cases
-
-tokenizers = pytest.importorskip("tokenizers")
-
-CL100K = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-PATTERNS = {"gpt2": [GPT2], "digits": [r"\p{N}", GPT2], "cl100k": [CL100K], "none": []}
-PIECES = [
-    "a",
-    "the ",
-    " the",
-    "'l",
-    "'ll",
-    "x\n",
-    "  ",
-    "\n",
-    "12",
-    "é",
-    "日本",
-    "\t",
-    "!",
-    '{"',
-    "👩",
-    "ab",
-    "<e>",
-    "<",
-    "e>",
-]
-
-
-def trained(patterns: list[str]) -> Any:
-    """A small byte-level tokenizer with overlapping merges."""
-    pre = tokenizers.pre_tokenizers
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    steps = [pre.Split(tokenizers.Regex(pattern), "isolated") for pattern in patterns]
-    tokenizer.pre_tokenizer = pre.Sequence([*steps, pre.ByteLevel(add_prefix_space=False, use_regex=False)])
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    rng = random.Random(3)
-    texts = ["".join(rng.choices(PIECES[:-3], k=30)) for _ in range(60)]
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=420, initial_alphabet=pre.ByteLevel.alphabet(), special_tokens=["<e>"], show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    return tokenizer
 
 
 @cache
@@ -63,11 +22,6 @@ def spelling(name: str) -> tuple[Any, Vocabulary, CanonicalSpelling]:
     tokenizer = trained(PATTERNS[name])
     vocabulary = Vocabulary.from_transformers(tokenizer, eos_token_ids=tokenizer.token_to_id("<e>"))
     return tokenizer, vocabulary, canonical_spelling(tokenizer, vocabulary)
-
-
-def encode(tokenizer: Any, text: str) -> list[int]:
-    ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
-    return ids
 
 
 @pytest.mark.parametrize("name", PATTERNS)
