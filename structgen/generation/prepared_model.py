@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.text import regex
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
-from structgen.core.engines.protocols import Grammar
+from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.core.tokenization.canonical import CanonicalSpelling
 from structgen.core.tokenization.reading import canonical_spelling
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
@@ -207,6 +207,10 @@ class PreparedModel:
         with self._waiting("reading how the tokenizer spells"):
             return canonical_spelling(self.tokenizer, self.vocabulary)
 
+    def any_text(self) -> Matcher:
+        """Of all texts, without special tokens: free text that is spelled in a certain way."""
+        return self._compiled(ANY_TEXT).matcher()
+
     def _prompt_ids(
         self, prompt: Prompt, constraint: Constraint | None, telling: Telling | None, refused: Refusal | None = None
     ) -> list[int]:
@@ -257,8 +261,9 @@ class PreparedModel:
                 )
         params = settings.drawn(row.seed, row.attempt)
         spelling = self.spelling() if settings.spelling == "canonical" else None
-        masked = ANY_TEXT if constraint is None and spelling is not None else constraint
-        matcher = None if masked is None else self._attempted(masked, row).matcher()
+        matcher = None if constraint is None else self._attempted(constraint, row).matcher()
+        if matcher is None and spelling is not None:
+            matcher = self.any_text()
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),

@@ -1,7 +1,7 @@
 """Which tokens may follow so that a tokenizer would spell the text the same: encode(decode(t)) = t.
 
 The tokens of a text are those of its pretokens, each merged by itself. So before each token there is a border, or the
-pair with the token before it is not blocked. Which of the two often is known later, so that a place in a text holds
+pair with the token before it is not blocked. Which of the two often is known later, so that a position in a text holds
 *guesses*: states of the automaton of borders. A token is canonical if a guess survives it, and a text may end where
 one of them may.
 """
@@ -112,58 +112,58 @@ class CanonicalSpelling:
         self._pairs: BoundedCache[int, NDArray[np.bool_]] = BoundedCache(MAX_BYTES, _bytes)
         self._live: BoundedCache[tuple[int, bytes, bool], NDArray[np.bool_]] = BoundedCache(MAX_BYTES, _bytes)
 
-    def row(self, place: SpelledSoFar) -> NDArray[np.int32]:
-        """int32[ceil(V / 32)], the tokens that may follow; not to be written to. O(V) for a place that is new."""
-        known = self._rows.get(place)
-        return self._rows.put(place, self._packed(place)) if known is None else known
+    def row(self, position: SpelledSoFar) -> NDArray[np.int32]:
+        """int32[ceil(V / 32)], the tokens that may follow; not to be written to. O(V) for a position that is new."""
+        cached = self._rows.get(position)
+        return self._rows.put(position, self._packed(position)) if cached is None else cached
 
-    def after(self, place: SpelledSoFar, token: int) -> SpelledSoFar | None:
+    def after(self, position: SpelledSoFar, token: int) -> SpelledSoFar | None:
         """After one more token; None: it is not canonical."""
-        if self._names.completes(place.pending, token):
+        if self._names.completes(position.pending, token):
             return None
         if token in self._ends:
-            pending = self._names.after(place.pending, token) if token in self._spelled else NAMELESS
-            return SpelledSoFar(pending=pending) if self.may_end(place) else None
-        guesses = frozenset(guess for before in place.guesses for guess in self._moved(before, place.last, token))
-        return SpelledSoFar(token, guesses, self._names.after(place.pending, token)) if guesses else None
+            pending = self._names.after(position.pending, token) if token in self._spelled else NAMELESS
+            return SpelledSoFar(pending=pending) if self.may_end(position) else None
+        guesses = frozenset(guess for before in position.guesses for guess in self._moved(before, position.last, token))
+        return SpelledSoFar(token, guesses, self._names.after(position.pending, token)) if guesses else None
 
     def beginning(self, text: bytes) -> list[int]:
         """Tokens that are ever written and that a text begins with, the longest first."""
-        found = (self._ids.get(text[:size]) for size in range(min(len(text), self.longest), 0, -1))
-        return [token for token in found if token is not None]
+        result = (self._ids.get(text[:size]) for size in range(min(len(text), self.longest), 0, -1))
+        return [token for token in result if token is not None]
 
-    def may_end(self, place: SpelledSoFar) -> bool:
+    def may_end(self, position: SpelledSoFar) -> bool:
         """Whether a canonical text may end."""
         return any(
             not guess.cut and guess.node not in self._unused and self._borders.may_end[guess.state]
-            for guess in place.guesses
+            for guess in position.guesses
         )
 
     def spells(self, tokens: Iterable[int]) -> bool:
         """Whether these are the tokens of their text."""
-        place: SpelledSoFar | None = AT_START
+        position: SpelledSoFar | None = AT_START
         for token in tokens:
-            if place is None or not self.row(place)[token >> 5] >> (token & 31) & 1:
+            if position is None or not self.row(position)[token >> 5] >> (token & 31) & 1:
                 return False
-            place = self.after(place, token)
-        return place is not None and self.may_end(place)
+            position = self.after(position, token)
+        return position is not None and self.may_end(position)
 
-    def _packed(self, place: SpelledSoFar) -> NDArray[np.int32]:
+    def _packed(self, position: SpelledSoFar) -> NDArray[np.int32]:
         made = self._blocked.is_made
         apart, joined = np.zeros(len(made), bool), np.zeros(len(made), bool)
-        for guess in place.guesses:
-            if self._may_have_border(guess, place.last):
+        for guess in position.guesses:
+            if self._may_have_border(guess, position.last):
                 apart |= self._readable(guess.state, b"", True)
             if guess.node != WHOLE:
                 joined |= self._readable(guess.state, guess.cut, guess.border)
-        whole = self._wholes(place, apart, joined)
-        if place.last >= 0:
-            joined &= ~self._after(place.last)
+        whole = self._wholes(position, apart, joined)
+        if position.last >= 0:
+            joined &= ~self._after(position.last)
         allowed = ((apart | joined) & made) | whole
         bits = np.zeros(max(32 * self._words, len(allowed)), bool)
         bits[: len(allowed)] = allowed
-        bits[[token for token in self._ends if token < self.size]] = self.may_end(place)
-        bits[self._names.completing(place.pending)] = False
+        bits[[token for token in self._ends if token < self.size]] = self.may_end(position)
+        bits[self._names.completing(position.pending)] = False
         bits = bits[: 32 * self._words]
         bits[self.size :] = False
         return np.packbits(bits, bitorder="little").view(np.int32)
@@ -177,44 +177,44 @@ class CanonicalSpelling:
             if text and (token in self._spelled or self._takes_whole or made[token])
         ]
 
-    def _wholes(self, place: SpelledSoFar, apart: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _wholes(self, position: SpelledSoFar, apart: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Tokens that merging never makes, where a pretoken begins."""
         unmade = ~self._blocked.is_made
         if not self._takes_whole:
             return np.zeros(len(unmade), bool)
-        return unmade & (apart | joined if place.last < 0 else apart)
+        return unmade & (apart | joined if position.last < 0 else apart)
 
     def _moved(self, guess: Guess, last: int, token: int) -> Iterable[Guess]:
         made = bool(self._blocked.is_made[token])
         begins = last < 0
-        ways = [True] * self._may_have_border(guess, last)
+        candidates = [True] * self._may_have_border(guess, last)
         if guess.node != WHOLE and (begins or (made and not self._after(last)[token])):
-            ways.append(False)
-        for border in ways:
-            found = self._shapes.walk(guess.state, guess.cut, border or guess.border, token)
-            if found is not None and (made or (self._takes_whole and not found[1])):
+            candidates.append(False)
+        for border in candidates:
+            result = self._shapes.walk(guess.state, guess.cut, border or guess.border, token)
+            if result is not None and (made or (self._takes_whole and not result[1])):
                 node = self._nodes.get((START if border or begins else guess.node, token), NONE)
-                yield Guess(*found, node if made else WHOLE)
+                yield Guess(*result, node if made else WHOLE)
 
     def _may_have_border(self, guess: Guess, last: int) -> bool:
         return last >= 0 and not guess.cut and guess.node not in self._unused
 
     def _after(self, token: int) -> NDArray[np.bool_]:
         """See ``BlockedPairs.after``."""
-        known = self._pairs.get(token)
-        return self._pairs.put(token, self._blocked.after(token)) if known is None else known
+        cached = self._pairs.get(token)
+        return self._pairs.put(token, self._blocked.after(token)) if cached is None else cached
 
     def _readable(self, state: int, cut: bytes, border: bool) -> NDArray[np.bool_]:
         """bool[V]: the tokens that the automaton can read."""
         key = state, cut, border
-        known = self._live.get(key)
-        if known is not None:
-            return known
+        cached = self._live.get(key)
+        if cached is not None:
+            return cached
         if not cut:
             return self._live.put(key, self._shapes.live(state, border))
-        found = np.zeros(len(self._blocked.is_made), bool)
-        found[[token for token in self._shapes.leads if self._shapes.walk(state, cut, border, token)]] = True
-        return self._live.put(key, found)
+        result = np.zeros(len(self._blocked.is_made), bool)
+        result[[token for token in self._shapes.leads if self._shapes.walk(state, cut, border, token)]] = True
+        return self._live.put(key, result)
 
 
 def _bytes(array: NDArray[np.generic]) -> int:

@@ -44,13 +44,13 @@ class Merges:
     @classmethod
     def of_ranks(cls, ranks: Mapping[bytes, int]) -> Merges:
         """Of an encoding that merges whatever two tokens spell a third, whose id is the rank (tiktoken)."""
-        found = [
+        result = [
             (ranks[text[:cut]], ranks[text[cut:]], rank, rank)
             for text, rank in ranks.items()
             for cut in range(1, len(text))
             if text[:cut] in ranks and text[cut:] in ranks
         ]
-        return cls.of_pairs(found)
+        return cls.of_pairs(result)
 
 
 class BlockedPairs:
@@ -93,8 +93,8 @@ class BlockedPairs:
         np.add.at(edges, self._end[merges], -1)
         blocked = np.cumsum(edges[:-1]) > 0
         blocked[self._number[self._right[merges]]] = True
-        found: NDArray[np.bool_] = blocked[self._number]
-        return found
+        result: NDArray[np.bool_] = blocked[self._number]
+        return result
 
     def _intervals(self) -> tuple[Ids, Ids, Ids]:
         """Number tokens so that those that begin with a token come right behind it, by the rank that took it up. The
@@ -154,11 +154,11 @@ def _encoded(tokens: Sequence[bytes], merges: Merges) -> tuple[Ids, NDArray[np.b
         count = np.diff(np.append(starts, len(owner)))
         least = np.repeat(np.minimum.reduceat(ranks, starts), count)
         done = least >= NEVER
-        for at, number in zip(starts[done[starts]].tolist(), count[done[starts]].tolist(), strict=True):
-            token = int(owner[at])
-            is_made[token] = number == 1 and int(symbols[at]) == token
+        for index, number in zip(starts[done[starts]].tolist(), count[done[starts]].tolist(), strict=True):
+            token = int(owner[index])
+            is_made[token] = number == 1 and int(symbols[index]) == token
             if not is_made[token]:
-                last[token], spelled[token] = -1, symbols[at : at + number].tolist()
+                last[token], spelled[token] = -1, symbols[index : index + number].tolist()
         hits = np.flatnonzero((ranks == least) & ~done)
         hits = hits[np.concatenate([[True], owner[hits][1:] != owner[hits][:-1]])[: len(hits)]]  # each one's first
         made = look_up.merges(symbols[hits], symbols[hits + 1])
@@ -185,19 +185,19 @@ class _LookUp:
     def merges(self, left: Ids, right: Ids) -> Ids:
         """The merge of each pair; -1: there is none."""
         keys = _pairs(left, right)
-        at = np.minimum(np.searchsorted(self._keys, keys), max(0, len(self._keys) - 1))
+        index = np.minimum(np.searchsorted(self._keys, keys), max(0, len(self._keys) - 1))
         if not len(self._keys):
             return np.full(len(keys), -1, np.int64)
-        return np.where(self._keys[at] == keys, self._order[at], -1)
+        return np.where(self._keys[index] == keys, self._order[index], -1)
 
-    def ranks(self, symbols: Ids, owner: Ids, known: Ids | None = None, changed: Any = None) -> Ids:
+    def ranks(self, symbols: Ids, owner: Ids, cached: Ids | None = None, changed: Any = None) -> Ids:
         """The rank of each symbol with the next one of its text; of those that ``changed`` only."""
-        ranks = np.full(len(symbols), NEVER, np.int64) if known is None else known
+        ranks = np.full(len(symbols), NEVER, np.int64) if cached is None else cached
         inner = np.flatnonzero(owner[:-1] == owner[1:]) if changed is None else np.flatnonzero(changed)
         if changed is not None:
             ranks[inner] = NEVER
             inner = inner[inner + 1 < len(owner)]
             inner = inner[owner[inner] == owner[inner + 1]]
-        found = self.merges(symbols[inner], symbols[inner + 1])
-        ranks[inner] = np.where(found >= 0, self._rank[found], NEVER)
+        result = self.merges(symbols[inner], symbols[inner + 1])
+        ranks[inner] = np.where(result >= 0, self._rank[result], NEVER)
         return ranks

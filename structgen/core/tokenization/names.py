@@ -29,10 +29,10 @@ class NamesInText:
 
     def completing(self, pending: Pending) -> list[int]:
         """The tokens with which a text would hold a whole name."""
-        found = sorted(self._inside)
+        result = sorted(self._inside)
         for name, length in pending:
-            found += self._beginning(name[length:])
-        return found
+            result += self._beginning(name[length:])
+        return result
 
     def completes(self, pending: Pending, token: int) -> bool:
         """Whether a text would hold a whole name with this token."""
@@ -64,7 +64,7 @@ class NamesInText:
         return self._sorted[first:stop]
 
     def _holding(self) -> set[int]:
-        """Tokens with a whole name in them: found in all their bytes at once."""
+        """Tokens with a whole name in them: looked for in all their bytes at once."""
         joined = b"".join(self._tokens)
         if not any(name in joined for name in self._names):
             return set()

@@ -96,7 +96,7 @@ class _Step:
     def __init__(self, pattern: Node) -> None:
         program = OrderedProgram(MAX_NODES)
         start = program.emit(pattern, program.add(MATCH, 0, 0))
-        wide = any(behind or len(row) > 1 for behind, _, row in program.conditions)
+        wide = any(preceding or len(row) > 1 for preceding, _, row in program.conditions)
         if wide or any(op == BOL for op, _, _ in program.nodes):
             raise NotSupportedError
         self._machine = OrderedThreads(program)
@@ -141,10 +141,10 @@ class _Step:
         """Threads that must come to nothing, after a character; None: one has matched."""
         moved: list[Thread] = []
         for thread in threads:
-            found, matched = self._ahead([thread], mask)
+            result, matched = self._ahead([thread], mask)
             if matched:
                 return None
-            moved += found
+            moved += result
         return self._closed_denied(moved, mask)
 
     def _closed_denied(self, moved: list[Thread], mask: int) -> frozenset[Thread] | None:

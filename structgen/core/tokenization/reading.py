@@ -79,7 +79,7 @@ def _built(key: _ById, vocabulary: Vocabulary) -> CanonicalSpelling:
     for text in SAMPLES:
         if not spelling.spells(encode(text)):
             raise TokenizerError(
-                f"The tokenizer {type(key.tokenizer).__name__} spells {text!r:.60} in another way than its merges and "
+                f"The tokenizer {type(key.tokenizer).__name__} spells {text!r:.60} unlike its merges and "
                 f"its expression say. {_ADVICE}"
             )
     return spelling
@@ -105,8 +105,8 @@ def _read(tokenizer: Any) -> tuple[BytePairEncoding, Callable[[str], Sequence[in
 
 
 def _plain(tokenizer: Any, text: str) -> Sequence[int]:
-    found: Sequence[int] = tokenizer.encode(text, add_special_tokens=False)
-    return found
+    result: Sequence[int] = tokenizer.encode(text, add_special_tokens=False)
+    return result
 
 
 def _of_tiktoken(encoding: Any, ranks: Mapping[bytes, int]) -> BytePairEncoding:

@@ -63,15 +63,15 @@ class TokenShapes:
         after = np.full(self._count, DEAD, np.int64)
         after[0] = state
         for ids, columns in self._by_length:
-            at = steps[state, int(border), columns[0]]
+            index = steps[state, int(border), columns[0]]
             for column in columns[1:]:
-                at = np.where(at >= 0, steps[at, 0, column], DEAD)
-            after[ids] = at
+                index = np.where(index >= 0, steps[index, 0, column], DEAD)
+            after[ids] = index
         ends = after[self._number]
-        found: NDArray[np.bool_] = self.begins & (ends >= 0)
-        at, mark = ends[self._tails], self._is_bare & border
-        found[self._tails] &= ((steps[at, mark.astype(np.int64)] >= 0) & self._possible).any(axis=1)
-        return found
+        result: NDArray[np.bool_] = self.begins & (ends >= 0)
+        index, mark = ends[self._tails], self._is_bare & border
+        result[self._tails] &= ((steps[index, mark.astype(np.int64)] >= 0) & self._possible).any(axis=1)
+        return result
 
     def walk(self, state: int, cut: bytes, border: bool, token: int) -> tuple[int, bytes, bool] | None:
         """Where a token leads: state, the beginning of a cut character, and whether a border stands before that.
@@ -102,7 +102,7 @@ class TokenShapes:
 
     def _shape(self, token: bytes) -> TokenShape | None:
         """Taken apart; at most three bytes at each end are of cut characters."""
-        start = next((at for at, byte in enumerate(token[:4]) if not 0x80 <= byte < 0xC0), min(len(token), 4))
+        start = next((index for index, byte in enumerate(token[:4]) if not 0x80 <= byte < 0xC0), min(len(token), 4))
         if not token or start > 3:
             return None
         body, tail = token[start:], b""
@@ -119,10 +119,10 @@ class TokenShapes:
 
     def _known(self, character: str) -> int:
         """The class of a character."""
-        found = self._characters.get(character)
-        if found is None:
-            found = self._characters[character] = int(self._borders.classes_of(np.array([ord(character)]))[0])
-        return found
+        result = self._characters.get(character)
+        if result is None:
+            result = self._characters[character] = int(self._borders.classes_of(np.array([ord(character)]))[0])
+        return result
 
     def _class(self, data: bytes) -> int | None:
         try:
@@ -135,9 +135,9 @@ class TokenShapes:
         ends = []
         for fill in (b"\x80\x90\xa0", b"\xbf\x9f\x8f"):
             for second in fill:
-                rest = (bytes([second]) + bytes([fill[0]]) * 2)[: lacking(cut)]
+                filling = (bytes([second]) + bytes([fill[0]]) * 2)[: lacking(cut)]
                 try:
-                    ends.append(ord((cut + rest).decode()))
+                    ends.append(ord((cut + filling).decode()))
                     break
                 except UnicodeDecodeError:
                     continue
@@ -145,12 +145,12 @@ class TokenShapes:
 
     def _classes_after(self, cut: bytes) -> NDArray[np.bool_]:
         """Which classes have a character that begins so."""
-        found = np.zeros(self._borders.steps.shape[2], bool)
+        result = np.zeros(self._borders.steps.shape[2], bool)
         ends = self._range(cut)
         if ends is not None:
             first, last = np.searchsorted(self._borders.firsts, ends, side="right") - 1
-            found[self._borders.classes[first : last + 1]] = True
-        return found
+            result[self._borders.classes[first : last + 1]] = True
+        return result
 
 
 def _by_length(rows: Sequence[tuple[int, ...]]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:

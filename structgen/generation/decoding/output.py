@@ -326,7 +326,7 @@ class Output:
             return True
         if self._matcher is not None and self._closer is not None:
             start, plan = time.perf_counter(), self._closer.plan
-            place = None if self._canonical is None else self._canonical.place
+            position = None if self._canonical is None else self._canonical.position
             self._accept(token, masks=self.looks_ahead)
             closes = self._closer.closes_after(token, self.remaining - 1)
             self._is_shaped |= not closes and self._closer.lacks_budget()
@@ -334,8 +334,8 @@ class Output:
                 closes, self._closer.plan = False, plan
             if not closes:
                 self._matcher.rollback(1)
-                if self._canonical is not None and place is not None:
-                    self._canonical.place = place
+                if self._canonical is not None and position is not None:
+                    self._canonical.position = position
                 if self.looks_ahead:
                     self._fill_mask(self._matcher)
             self.stats.mask_seconds += time.perf_counter() - start

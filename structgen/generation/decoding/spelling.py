@@ -33,10 +33,10 @@ _NEVER = 1 << 40
 class _Open:
     """A text's end that is being spelled."""
 
-    place: SpelledSoFar
+    position: SpelledSoFar
     remaining: int
-    ways: Iterator[tuple[int, SpelledSoFar, int]]
-    way: tuple[int, SpelledSoFar, int] | None = None
+    candidates: Iterator[tuple[int, SpelledSoFar, int]]
+    candidate: tuple[int, SpelledSoFar, int] | None = None
 
 
 class CanonicalSpeller:
@@ -44,7 +44,7 @@ class CanonicalSpeller:
     spelling that there is. What was found of a text's end is kept while texts end alike.
 
     Attributes:
-        place: after the tokens so far.
+        position: after the tokens so far.
 
     Args:
         spelling: of the tokenizer.
@@ -52,19 +52,19 @@ class CanonicalSpeller:
     """
 
     def __init__(self, spelling: CanonicalSpelling, vocabulary: Vocabulary) -> None:
-        self.place = AT_START
+        self.position = AT_START
         self._spelling, self._size = spelling, vocabulary.size
         self._text = b""
-        # of the last n bytes, from each place: how many tokens, and the first of them
+        # of the last n bytes, from each position: how many tokens, and the first of them
         self._found: list[dict[SpelledSoFar, tuple[int, int]]] = [{}]
 
-    def narrow(self, bitmask: NDArray[np.int32], place: SpelledSoFar | None = None) -> None:
-        """Take out of a mask, int32 [1, ceil(V / 32)], what is not canonical here, or at a ``place``."""
-        bitmask[0] &= self._spelling.row(self.place if place is None else place)
+    def narrow(self, bitmask: NDArray[np.int32], position: SpelledSoFar | None = None) -> None:
+        """Take out of a mask, int32 [1, ceil(V / 32)], what is not canonical here, or at a ``position``."""
+        bitmask[0] &= self._spelling.row(self.position if position is None else position)
 
-    def after(self, place: SpelledSoFar, token: int) -> SpelledSoFar | None:
+    def after(self, position: SpelledSoFar, token: int) -> SpelledSoFar | None:
         """See ``CanonicalSpelling.after``."""
-        return self._spelling.after(place, token)
+        return self._spelling.after(position, token)
 
     def follow(self, token: int) -> None:
         """A token is taken.
@@ -72,68 +72,68 @@ class CanonicalSpeller:
         Raises:
             GenerationError: it is not canonical.
         """
-        place = self._spelling.after(self.place, token)
-        if place is None:
+        position = self._spelling.after(self.position, token)
+        if position is None:
             raise GenerationError(f"Token {token} is not canonical here, and was allowed. Please report this as a bug.")
-        self.place = place
+        self.position = position
 
     def fewest(self, text: bytes) -> list[int] | None:
         """The tokens of a text; None: it has no canonical spelling from here."""
-        if self._count(self.place, text) >= _NEVER:
+        if self._count(self.position, text) >= _NEVER:
             return None
-        tokens, place, remaining = list[int](), self.place, len(text)
+        tokens, position, remaining = list[int](), self.position, len(text)
         while remaining:
-            token = self._found[remaining][place][1]
-            following = self._spelling.after(place, token)
+            token = self._found[remaining][position][1]
+            following = self._spelling.after(position, token)
             assert following is not None
             tokens.append(token)
-            place, remaining = following, remaining - self._bytes(text, remaining, token)
+            position, remaining = following, remaining - self._bytes(text, remaining, token)
         return tokens
 
     def fits(self, text: bytes, budget: int) -> bool:
         """Whether it has a canonical spelling from here, in so many tokens."""
-        return self.fits_from(self.place, text, budget)
+        return self.fits_from(self.position, text, budget)
 
-    def fits_from(self, place: SpelledSoFar, text: bytes, budget: int) -> bool:
-        """The same from another place."""
-        return self._count(place, text) <= budget
+    def fits_from(self, position: SpelledSoFar, text: bytes, budget: int) -> bool:
+        """The same from another position."""
+        return self._count(position, text) <= budget
 
-    def _count(self, place: SpelledSoFar, text: bytes) -> int:
+    def _count(self, position: SpelledSoFar, text: bytes) -> int:
         """How many tokens spell a text; ``_NEVER``: none do."""
         shared = shared_end(self._text, text)
         del self._found[shared + 1 :]
         self._found += [{} for _ in range(len(text) - shared)]
         self._text = text
-        known = self._at(place, len(text))
-        stack = [] if known is not None else [_Open(place, len(text), self._ways(place, len(text)))]
+        cached = self._counted(position, len(text))
+        stack = [] if cached is not None else [_Open(position, len(text), self._candidates(position, len(text)))]
         while stack:
             top = stack[-1]
-            if top.way is None:
-                top.way = next(top.ways, None)
-            if top.way is None:
-                self._found[top.remaining][top.place] = _NEVER, -1
+            if top.candidate is None:
+                top.candidate = next(top.candidates, None)
+            if top.candidate is None:
+                self._found[top.remaining][top.position] = _NEVER, -1
                 stack.pop()
                 continue
-            token, following, remaining = top.way
-            count = self._at(following, remaining)
+            token, following, remaining = top.candidate
+            count = self._counted(following, remaining)
             if count is None:
-                stack.append(_Open(following, remaining, self._ways(following, remaining)))
+                stack.append(_Open(following, remaining, self._candidates(following, remaining)))
             elif count >= _NEVER:
-                top.way = None
+                top.candidate = None
             else:
-                self._found[top.remaining][top.place] = count + 1, token
+                self._found[top.remaining][top.position] = count + 1, token
                 stack.pop()
-        count = self._at(place, len(text))
+        count = self._counted(position, len(text))
         assert count is not None
         return count
 
-    def _at(self, place: SpelledSoFar, remaining: int) -> int | None:
+    def _counted(self, position: SpelledSoFar, remaining: int) -> int | None:
         if not remaining:
-            return 0 if self._spelling.may_end(place) else _NEVER
-        found = self._found[remaining].get(place)
-        return None if found is None else found[0]
+            return 0 if self._spelling.may_end(position) else _NEVER
+        result = self._found[remaining].get(position)
+        return None if result is None else result[0]
 
-    def _ways(self, place: SpelledSoFar, remaining: int) -> Iterator[tuple[int, SpelledSoFar, int]]:
+    def _candidates(self, position: SpelledSoFar, remaining: int) -> Iterator[tuple[int, SpelledSoFar, int]]:
         """Canonical tokens with which the last ``remaining`` bytes may begin, the longest first."""
         text = self._text
         start = len(text) - remaining
@@ -143,7 +143,7 @@ class CanonicalSpeller:
         else:
             candidates = self._spelling.beginning(text[start : start + self._spelling.longest])
         for token in candidates:
-            following = self._spelling.after(place, token)
+            following = self._spelling.after(position, token)
             if following is not None:
                 yield token, following, remaining - self._bytes(text, remaining, token)
 
@@ -195,11 +195,11 @@ class CanonicalCloser(Closer):
         """Search for a witness, breadth first, among the texts that go on with allowed canonical tokens."""
         speller, tokens = self._canonical, self._matcher.grammar.vocabulary.tokens
         ends = self._matcher.grammar.vocabulary.eos_token_ids
-        queue, tried = deque([(self._matcher.copy(), speller.place, b"", budget)]), 0
+        queue, tried = deque([(self._matcher.copy(), speller.position, b"", budget)]), 0
         while queue:
-            matcher, place, text, left = queue.popleft()
-            for token in self._allowed(matcher, place) if left > 0 else ():
-                following = speller.after(place, token)
+            matcher, position, text, left = queue.popleft()
+            for token in self._allowed(matcher, position) if left > 0 else ():
+                following = speller.after(position, token)
                 if token in ends or following is None:
                     continue
                 if tried == MOST_TRIED:
@@ -214,8 +214,8 @@ class CanonicalCloser(Closer):
                 queue.append((after, following, text + tokens[token], left - 1))
         return False
 
-    def _allowed(self, matcher: Matcher, place: SpelledSoFar) -> list[int]:
+    def _allowed(self, matcher: Matcher, position: SpelledSoFar) -> list[int]:
         matcher.fill_next_token_bitmask(self._bitmask, 0)
-        self._canonical.narrow(self._bitmask, place)
+        self._canonical.narrow(self._bitmask, position)
         ids: list[int] = allowed_token_ids(self._bitmask[0], matcher.grammar.vocabulary.size).tolist()
         return ids

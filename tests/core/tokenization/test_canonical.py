@@ -16,6 +16,8 @@ from structgen.errors import TokenizerError
 from tests.core.tokenization.small_tokenizers import PATTERNS, PIECES, encode, tokenizers, trained
 from tests.many import cases
 
+pytestmark = pytest.mark.full
+
 
 @cache
 def spelling(name: str) -> tuple[Any, Vocabulary, CanonicalSpelling]:
