@@ -202,7 +202,7 @@ def compile_lark_source(
         warnings.warn(warning, GrammarWarning, stacklevel=4)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     contents = _schemas(read.embedded, vocabulary, naming) | _given(read.references, given, vocabulary, naming)
-    return with_captures(embed(grammar, contents, naming) if contents else compile_grammar(grammar, naming))
+    return with_captures(embed(grammar, contents, naming))
 
 
 def _given(
@@ -254,8 +254,6 @@ def _compile_llguidance(
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=5)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
-    if not (read.embedded or read.references):
-        return compile_grammar(grammar, naming)
     contents = _schemas(read.embedded, vocabulary, naming)
     for terminal, name in read.references.items():
         other = others[name]
@@ -307,13 +305,13 @@ def compile_gbnf(
     read, references = read_gbnf_with(text, start, max_repetitions, dialect=dialect, captures=captured, given=given)
     grammar, naming = resolved(read, vocabulary, text)
     contents = _given(references, given, vocabulary, naming)
-    return with_captures(embed(grammar, contents, naming) if contents else compile_grammar(grammar, naming))
+    return with_captures(embed(grammar, contents, naming))
 
 
 @waiting("compiling the grammar")
 def compile_naming(
     kind: Literal["text", "regex", "llama.cpp", "xgrammar"], source: str, names: frozenset[str], vocabulary: Vocabulary
-) -> CfgGrammar | CapturingGrammar[CfgGrammar]:
+) -> CfgGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a text, an expression (of Python), or a grammar in GBNF or XGrammar's EBNF whose literals name special
     tokens: where one of ``names`` is spelled, the token is meant.
 
@@ -326,7 +324,8 @@ def compile_naming(
     if kind in ("llama.cpp", "xgrammar"):
         dialect: GbnfDialect = "xgrammar" if kind == "xgrammar" else "llama.cpp"
         read = read_gbnf(source, dialect=dialect, names=names)
-        return with_captures(compile_grammar(*resolved(read, vocabulary, source)))
+        rules, naming = resolved(read, vocabulary, source)
+        return with_captures(embed(rules, {}, naming))
     if kind == "text":
         return compile_grammar(*resolved(text_by_token(source, names), vocabulary))
     with limited(partial(_pattern_refusal, source)):

@@ -24,7 +24,7 @@ from structgen.core.compilers import (
 from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.combined import Combinable
 from structgen.core.engines.protocols import Grammar
-from structgen.core.grammars.captured import CapturesOption, checked_captures
+from structgen.core.grammars.captured import Captured, CapturesOption, checked_captures
 from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lexer
 from structgen.core.grammars.sources import load_text, named_file
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -80,7 +80,7 @@ class LarkConstraint(TextConstraint):
     start: str = "start"
     lexer: str = "dynamic"
     json_options: JsonOptions | None = None
-    captured: tuple[tuple[str, str], ...] = ()
+    captured: Captured = ()
     dialect: LarkDialect = "lark"
     grammars: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     terminals: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
@@ -103,7 +103,7 @@ class LarkConstraint(TextConstraint):
             self.start,
             self.lexer,
             json_options=self.json_options,
-            captures=dict(self.captured),
+            captures=self.captured,
             dialect=self.dialect,
             grammars=dict(self.grammars),
             terminals=dict(self.terminals),
@@ -122,7 +122,7 @@ class GbnfConstraint(TextConstraint):
     source: str | Path = field(repr=False)
     start: str = "root"
     max_repetitions: int | None = None
-    captured: tuple[tuple[str, str], ...] = ()
+    captured: Captured = ()
     dialect: GbnfDialect = "llama.cpp"
     terminals: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     names: frozenset[str] = field(default=frozenset(), repr=False)
@@ -135,7 +135,7 @@ class GbnfConstraint(TextConstraint):
             vocabulary,
             self.start,
             max_repetitions=self.max_repetitions,
-            captures=dict(self.captured),
+            captures=self.captured,
             dialect=self.dialect,
             terminals=dict(self.terminals),
         )

@@ -12,6 +12,7 @@ from structgen.core.engines.cfg.matcher import CfgMatcher
 from structgen.core.engines.composed import masks
 from structgen.core.engines.composed.configuration import Configuration
 from structgen.core.engines.matcher import BaseMatcher
+from structgen.core.regions import Reading
 from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
 
 if TYPE_CHECKING:
@@ -167,6 +168,12 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         )
         return None if None in keys else (keys, self._terminated)
 
+    def readings(self) -> list[Reading] | None:
+        """See `Matcher.readings`. O(configurations)."""
+        if not self._grammar.has_regions:
+            return None
+        return [reading for configuration in self._configurations for reading in configuration.readings()]
+
     # --- what masks are made with ---
     def advance(self, configurations: Sequence[Configuration], data: bytes, token: int = -1) -> list[Configuration]:
         """The configurations after a text (not empty); those of ``configurations`` that take it move. None: no change.
@@ -233,7 +240,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         else:
             whole = token >= 0 and at == 0
             if matcher.accept_token(token) if whole else matcher.accept_bytes(data[at:]):
-                configuration.steps += steps + 1
+                configuration.go_on(steps + 1, len(data) - start)
                 found.append(configuration)
                 if marks[-1]:
                     found += self.exits(configuration)

@@ -129,6 +129,8 @@ class RuleWriter:
             capture = definition.attributes.capture
             if capture is not None and definition.attributes.ending is None:
                 self.draft.capture(number, capture, self._layer(scope))
+            if definition.attributes.region is not None:
+                self.draft.capture(number, definition.attributes.region, self._layer(scope))
         return number
 
     def _write_instance(self, instance: Instance, number: int) -> None:
