@@ -245,8 +245,10 @@ class Matcher(Protocol):
         ...
 
     def readings(self) -> list[Reading] | None:
-        """The readings of the text so far that are not given up, each with the regions in which the text ends; None: the
-        grammar says of no text how it is written."""
+        """The readings of the text so far that are not given up, each with the regions in which the text ends.
+
+        None: the grammar says of no text how it is written.
+        """
         ...
 
     def bytes_to_stop(self) -> int:

@@ -10,8 +10,8 @@ from structgen.errors import OptionsError
 from structgen.options import near_or_known
 
 CapturesOption: TypeAlias = "Iterable[str | tuple[str, str | Region]] | Mapping[str, str | Region]"
-"""Rules and terminals of a grammar whose texts are captured, by name, or these with other names for the captures; or with
-how they are written."""
+"""Rules and terminals of a grammar whose texts are captured, by name, or these with other names for the captures, or
+with how their texts are written."""
 Captured: TypeAlias = tuple[tuple[str, str | Region], ...]
 """Rules and terminals, with the names of their captures, or how they are written."""
 

@@ -55,8 +55,8 @@ class ContextFreeGrammar:
     given as one without the empty text plus a rule that leaves it out.
 
     Attributes:
-        captures: symbols (as in rules) whose texts an output's captures name, and the names; or, in place of a name, how
-            these texts are written. They change no text.
+        captures: symbols (as in rules) whose texts an output's captures name, and the names; in place of a name, how
+            the texts are written. They change no text.
     """
 
     terminals: tuple[Terminal, ...]

@@ -19,7 +19,7 @@ from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens, shortest_completion
 from structgen.generation.decoding.drawing import SURPRISING, Surprise, TokenDrawing
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
-from structgen.generation.decoding.regions import Regions
+from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions
 from structgen.generation.decoding.rule_regions import region_meter
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
 from structgen.generation.decoding.settled import settled_end
@@ -60,7 +60,7 @@ class Output:
 
     Args:
         section: what a section of the output may take, whose marks its constraint demands. None: there is none.
-        regions: of its fields, where it is JSON and has no section.
+        regions: of its fields, where it is JSON from its first byte on. Those of a grammar are its matcher's.
         keeps_mass: whether ``token_log_mass`` and what is with it is wanted.
 
     Raises:
@@ -77,7 +77,7 @@ class Output:
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
         section: SectionBudget | None = None,
-        regions: Regions = (),
+        regions: FieldRegions = NO_REGIONS,
         keeps_mass: bool = False,
     ) -> None:
         self.token_ids: list[int] = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from structgen.core.json_places import JsonPlaces, OpenValue
+from structgen.core.json_schema.regions import region_at
 from structgen.core.json_spans import matches
 from structgen.core.regions import Region
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -15,16 +16,41 @@ from structgen.errors import OptionsError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens
 from structgen.generation.sampling import SamplingParams
 
-FindRegion: TypeAlias = Callable[[str], Region | None]
-Regions = tuple[tuple[str, Region], ...]
-"""Patterns of JSON Pointers (``*`` for any index or name), and what holds there; the first that matches counts."""
+Regions: TypeAlias = tuple[tuple[str, Region], ...]
+"""Patterns of JSON Pointers (``*`` for any index or name), of which the first that matches counts, or names of rules; and
+what holds there."""
+
+
+@dataclass(frozen=True)
+class FieldRegions:
+    """The regions of JSON: by the option ``regions``, and by what the schema says; the option has its way.
+
+    Attributes:
+        patterns: see ``Regions``.
+        schema: the JSON Schema; None: it says nothing.
+    """
+
+    patterns: Regions = ()
+    schema: Any = field(default=None, compare=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.patterns) or self.schema is not None
+
+    def find(self, pointer: str) -> Region | None:
+        """What holds of the value at a JSON Pointer."""
+        asked = next((region for pattern, region in self.patterns if matches(pattern, pointer)), None)
+        told = None if self.schema is None else region_at(self.schema, pointer)
+        return told if asked is None else asked.within(told)
+
+
+NO_REGIONS = FieldRegions()
 
 
 def checked_regions(regions: Any) -> Regions:
     """What the option ``regions`` asks for.
 
     Raises:
-        OptionsError: it is no mapping from JSON Pointers to regions.
+        OptionsError: it is no mapping from JSON Pointers or names of rules to regions.
     """
     if regions is None:
         return ()
@@ -34,12 +60,12 @@ def checked_regions(regions: Any) -> Regions:
             option="regions",
             value=regions,
         )
-    for pointer in regions:
-        if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
+    for name in regions:
+        if not isinstance(name, str):
             raise OptionsError(
-                f"regions names {pointer!r:.100}, which is no JSON Pointer: that is '' or begins with '/'",
+                f"regions names {name!r:.100}; expected a JSON Pointer such as '/why', or the name of a rule",
                 option="regions",
-                value=pointer,
+                value=name,
             )
     return tuple(regions.items())
 
@@ -102,12 +128,12 @@ class FieldMeter(RegionMeter):
     """Where JSON stands in the regions of its fields.
 
     Args:
-        find: what holds of the value at a JSON Pointer; asked once for each value.
+        regions: asked once for each value.
     """
 
-    def __init__(self, find: FindRegion, vocabulary: Vocabulary) -> None:
+    def __init__(self, regions: FieldRegions, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
-        self._find = find
+        self._find = regions.find
         self._places = JsonPlaces()
         self._regions = dict[int, Region | None]()  # by the id of a value that is open
         self._used = dict[int, _Used]()  # of those with limits
@@ -179,8 +205,3 @@ class FieldMeter(RegionMeter):
             return {}
         ends = places.ends(completion, limited[0])
         return {id(places.values[index]): completion[: ends[index - limited[0]]] for index in reversed(limited)}
-
-
-def by_pattern(regions: Regions) -> FindRegion:
-    """What finds a value's region by the first pattern that matches its pointer."""
-    return lambda pointer: next((region for pattern, region in regions if matches(pattern, pointer)), None)

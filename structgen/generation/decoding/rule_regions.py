@@ -13,7 +13,7 @@ from structgen.core.engines.protocols import Matcher
 from structgen.core.regions import OpenRegion, Reading
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.closing_budget import Closer
-from structgen.generation.decoding.regions import FieldMeter, RegionMeter, Regions, by_pattern
+from structgen.generation.decoding.regions import FieldMeter, FieldRegions, RegionMeter
 
 Use: TypeAlias = tuple[int, int]
 """A use of a rule: which region it is, and where it begins in the text."""
@@ -50,15 +50,17 @@ class RuleMeter(RegionMeter):
         for use in set().union(*uses) - before:
             self._note_least(use, closer)
         self._most = {use: most for use, most in self._most.items() if any(use in own for own in uses)}
-        over = [{use for use, part in own.items() if self._count(use[1]) > _limit(part)} for own in uses]
+        over = [  # what begins here comes after parts that may be too long
+            {use for use, part in own.items() if self._count(use[1]) > _limit(part)}
+            for own, reading in zip(uses, self._readings, strict=True)
+            if not reading.is_fresh
+        ]
         self._over |= min(over, key=len, default=set())
         self.exceeded = len(self._over)
 
     def fits(self, data: bytes, closer: Closer) -> bool:
-        stuck = [not self._may_go_on(reading) for reading in self._readings]
-        if any(stuck) and not any(
-            r.next[data[0]] for r, is_stuck in zip(self._readings, stuck, strict=True) if not is_stuck
-        ):
+        free = [reading for reading in self._readings if self._may_go_on(reading)]
+        if not any(reading.next[data[0]] for reading in free):
             return False
         readings = self._matcher.readings() or ()
         if self._matcher.is_accepting():
@@ -137,16 +139,16 @@ class RuleMeter(RegionMeter):
         return completion
 
 
-def region_meter(regions: Regions, matcher: Matcher | None, vocabulary: Vocabulary) -> RegionMeter | None:
+def region_meter(regions: FieldRegions, matcher: Matcher | None, vocabulary: Vocabulary) -> RegionMeter | None:
     """What follows an output in its regions; None where it has none."""
     if matcher is not None and matcher.readings() is not None:
         return RuleMeter(matcher, vocabulary)
-    return FieldMeter(by_pattern(regions), vocabulary) if regions else None
+    return FieldMeter(regions, vocabulary) if regions else None
 
 
 def open_regions(readings: Iterable[Reading]) -> tuple[OpenRegion, ...]:
-    """The regions in which the next token begins, outer ones first: those whose texts it may go on with, unless a reading
-    around them can take what they cannot."""
+    """The regions in which the next token begins, outer ones first: those that it may go on with, unless a reading
+    around them takes what they do not."""
     possible = [reading for reading in readings if reading.next.any()]
     old = [reading for reading in possible if not reading.is_fresh] or possible
     inside = max(old, key=_depth, default=None)
