@@ -32,7 +32,6 @@ from structgen.benchmarking.table import markdown_table
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.target import METHODS, Budget, Method, PrefixStore, Sample, Sampler, Target
-from structgen.generation.target.guesses import PromptCopy
 from structgen.generation.target.methods import SPECIFICATIONS
 
 N = 300
@@ -46,6 +45,28 @@ LANGUAGES: dict[str, Callable[[], Any]] = {
     "sum": lambda: structgen.compile_lark('start: t | t "+" t\nt: "a" | "b" | "(" t ")"', VOCABULARY),
     "even": lambda: structgen.compile_regex("(aa|bb|a0)*", VOCABULARY),
 }
+
+
+class PromptCopy:
+    """What followed the last tokens where they occurred in the prompt: examples are often copied, at least in part.
+
+    Args:
+        prompt_ids: the prompt.
+        length: most tokens of a guess.
+        match: tokens that must agree.
+    """
+
+    def __init__(self, prompt_ids: Sequence[int], length: int = 8, match: int = 3) -> None:
+        self._prompt, self._length, self._match = list(prompt_ids), length, match
+        self._after: dict[tuple[int, ...], int] = {}
+        for end in range(match, len(self._prompt)):  # the last occurrence wins
+            self._after[tuple(self._prompt[end - match : end])] = end
+
+    def __call__(self, prefix: Sequence[int]) -> Sequence[int]:
+        """The guess after a prefix of the text; empty for none. O(match)."""
+        last = [*self._prompt[len(self._prompt) - self._match :], *prefix][-self._match :]
+        start = self._after.get(tuple(last))
+        return () if start is None else self._prompt[start : start + self._length]
 
 
 def truth_of(model: TinyModel, grammar: Any, max_tokens: int) -> tuple[dict[Ids, float], float]:

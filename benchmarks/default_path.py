@@ -4,8 +4,8 @@
 
 ``speed``: tokens a second of ``Generator()`` (free text, and a schema) beside the better of two bare loops over
 cyllama, one thread and all threads, without structgen; quiet, and with one other busy process. A bare loop takes the
-likeliest token. They take turns, each in a process of its own; the figure is the median of the repeats, without the
-reading of the prompt.
+likeliest token after a prompt as long as the one that ``Generator()`` reads. They take turns, each in a process of its
+own; the figure is the median of the repeats, without the reading of the prompt.
 ``demo``: seconds from the start of ``structgen demo`` to the end of its first object, once all was loaded before.
 ``together``: 32 constrained requests to ``structgen serve`` at once, and one by one; and the same to the wheel's own
 server and its own batches, which know of no constraints: the schema stands in the prompt. (The server of 0.2.18 takes
@@ -78,9 +78,10 @@ def bare_worker(threads: int) -> None:
     batch = library.LlamaBatch(n_tokens=512, embd=0, n_seq_max=1, verbose=False)
     sampler = library.LlamaSampler(library.LlamaSamplerChainParams())
     sampler.add_greedy()
-    prompt = model.get_vocab().tokenize(PROMPT, True, True)
+    text = model.get_vocab().tokenize(PROMPT, True, True)
 
-    def measure(what: str, tokens: int) -> float:
+    def measure(what: str, tokens: int, prompt_tokens: int) -> float:
+        prompt = (text * (prompt_tokens // len(text) + 1))[:prompt_tokens]
         tokens += LEAST if what == "schema" else 0
         context.kv_cache_clear()
         batch.clear()
@@ -104,8 +105,10 @@ def structgen_worker() -> None:
 
     generator = Generator()
 
-    def measure(what: str, tokens: int) -> float:
+    def measure(what: str, tokens: int, prompt_tokens: int) -> float:
         constraint = PERSONS if what == "schema" else None
+        if not tokens:
+            return float(generator.generate(PROMPT, constraint, max_new_tokens=LEAST).stats.prompt_tokens)
         for _ in range(2):  # the first reads the prompt and makes the masks
             start = time.perf_counter()
             result = generator.generate(
@@ -117,7 +120,7 @@ def structgen_worker() -> None:
     answer(measure)
 
 
-def answer(measure: Callable[[str, int], float]) -> None:
+def answer(measure: Callable[[str, int, int], float]) -> None:
     """Measure what is asked for."""
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
@@ -158,6 +161,7 @@ def speed(options: argparse.Namespace) -> dict[str, Any]:
     for worker in workers.values():
         asked(worker, None)
     found: dict[str, Any] = {}
+    prompts = {what: int(asked(workers["Generator()"], (what, 0, 0))) for what in ("text", "schema")}
     for place in ("quiet", "busy"):
         seen: dict[str, list[float]] = {}
         with busy(place == "busy"):
@@ -165,7 +169,7 @@ def speed(options: argparse.Namespace) -> dict[str, Any]:
                 for name, worker in workers.items():
                     for what in ("text", "schema"):  # the same number of tokens
                         tokens = options.tokens if place == "quiet" or name != "all threads" else options.tokens // 4
-                        seen.setdefault(f"{name}, {what}", []).append(asked(worker, (what, tokens)))
+                        seen.setdefault(f"{name}, {what}", []).append(asked(worker, (what, tokens, prompts[what])))
         rates = {name: statistics.median(each) for name, each in seen.items()}
         best = {
             what: max(rate for name, rate in rates.items() if name.endswith(what) and not name.startswith("Generator"))
@@ -288,7 +292,7 @@ def own_batches_worker() -> None:
     texts = [body["messages"][0]["content"] for body in bodies(REQUESTS, False)]
     generator = BatchGenerator(str(default_model_file()), batch_size=8192, n_ctx=8192, n_seq_max=REQUESTS)
 
-    def measure(_: str, tokens: int) -> float:
+    def measure(_: str, tokens: int, __: int) -> float:
         config = GenerationConfig(temperature=0.0, max_tokens=tokens)
         start = time.perf_counter()
         responses = generator.generate_batch(texts, config)
@@ -316,7 +320,7 @@ def together(_: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, str(Path(__file__).resolve()), "--worker", "batches"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean()) as worker:
         asked(worker, None)
-        batches = asked(worker, ("text", MAX_TOKENS))
+        batches = asked(worker, ("text", MAX_TOKENS, 0))
         worker.communicate()
     found = {
         "at_once": at_once, "one_by_one": one_by_one, "own_server": own, "own_batches": batches,

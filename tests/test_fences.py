@@ -36,7 +36,9 @@ class Door:
 
 DOORS = [
     Door(
-        "python", r"\bre\._(?!_)|\bimport _sre\b|\bsre_(?:parse|constants|compile)\b", ("core/grammars/re_parser.py",)
+        "python",
+        r"\bre\._(?!_)|\bimport _sre\b|\bsre_(?:parse|constants|compile)\b",
+        ("core/grammars/python_regex.py",),
     ),
     Door(
         "lark",
@@ -44,11 +46,11 @@ DOORS = [
         ("core/grammars/lark_internals.py",),
     ),
     Door("torch", r"torch\.ops\b", ("generation/models/packed_linear.py",)),
-    Door("torch", r"\._modules\b", ("generation/models/layer_skipping.py",)),
+    Door("torch", r"\._modules\b", ("generation/speculative/layer_skip.py",)),
     Door("torch", r"torch\._C\b|_storage_Use_Count", ("integrations/transformers/buffers.py",)),
     Door("transformers", r"\"_beam_search\"|\braw_logits\b", ("integrations/transformers/callers.py",)),
     Door("transformers", r"\b_attn_implementation\b", ("generation/models/transformers_model.py",)),
-    Door("pydantic", r"adapter\._config\b", ("core/python_types/adapter_config.py",)),
+    Door("pydantic", r"adapter\._config\b", ("core/python_types/schemas.py",)),
     Door("transformers", r"continuous_batching\.|\.logit_processor\b", ("integrations/transformers/continuous.py",)),
     Door("cyllama", r"/proc/self/mem|\.from_address\b", ("generation/models/llamacpp/logits_memory.py",)),
     Door("numba", r"\bnumba\.core\b", ("core/kernels/build.py", "core/kernels/memory.py")),
@@ -139,7 +141,7 @@ def test_what_pydantic_keeps_is_where_it_is_looked_for() -> None:
     """In the version that is installed; of another one, the error says which are known."""
     import pydantic
 
-    from structgen.core.python_types.adapter_config import KNOWN, config_of
+    from structgen.core.python_types.schemas import KNOWN, config_of
     from structgen.errors import ConstraintError
 
     first, end = (".".join(map(str, version)) for version in KNOWN)

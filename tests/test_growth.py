@@ -19,7 +19,7 @@ from structgen.core.constraints import json as constraints_json
 from structgen.core.constraints.cache import COMPILED, CompiledCache
 from structgen.core.engines.json.masks import bitmask_rows
 from structgen.core.engines.json.numbers import automaton as numbers
-from structgen.core.engines.json.value_graph import conjunctions, memory_estimates, shared
+from structgen.core.engines.json.value_graph import conjunctions, node, shared
 from structgen.core.json_schema.formula import language
 from structgen.core.regex import dfa_cache
 from structgen.core.regex.dfa import from_strings
@@ -55,7 +55,7 @@ def living() -> int:
 def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recursive keys, too: nothing but bounded tables holds a formula when its grammar is gone."""
     forget()  # what others have left is over these bounds until something new is remembered
-    monkeypatch.setattr(shared, "MAX_BYTES", 40 * memory_estimates.NODE_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 40 * node.NODE_BYTES)
     monkeypatch.setattr(conjunctions, "MAX_KNOWN", 40)
     counts = []
     for number in range(90):
@@ -68,7 +68,7 @@ def test_formulas_of_schemas_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPa
 
 
 def test_shared_nodes_are_bounded_over_all_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MAX_BYTES", 10 * memory_estimates.NODE_BYTES)
+    monkeypatch.setattr(shared, "MAX_BYTES", 10 * node.NODE_BYTES)
     for length in range(1, 40):
         structgen.compile_json_schema({"type": "string"}, BYTES, JsonOptions(max_string_length=length))
         assert len(shared.SHARED) <= 10 and shared.SHARED.memory_bytes <= shared.MAX_BYTES

@@ -33,7 +33,6 @@ STAGES: list[set[str]] = [
     {
         "core.json_schema",
         "core.grammars",
-        "core.engines.bit_rows",
         "core.engines.byte_sets",
         "core.engines.capture",
         "core.engines.protocols",
@@ -52,7 +51,6 @@ STAGES: list[set[str]] = [
         "core.engines.draft_masks",
         "core.engines.shared_machine",
         "core.engines.batches",
-        "core.engines.text_ends",
         "core.engines.json.numbers",
     },
     {"core.engines.json.value_graph"},

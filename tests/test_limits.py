@@ -20,7 +20,7 @@ from structgen import (
     UnsatisfiableSchemaError,
     Vocabulary,
 )
-from structgen.core.engines.json.value_graph.budget import schema_too_complex
+from structgen.core.engines.json.value_graph.context import schema_too_complex
 from structgen.core.json_schema.formula.language import MAX_COUNT
 from structgen.core.regex.dfa import AUTOMATON_STATES
 from structgen.errors import TooComplexError

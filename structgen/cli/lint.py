@@ -18,7 +18,6 @@ from structgen.core.answers.lint.run import lint as lint_schema
 from structgen.core.answers.sarif import SarifResult, sarif_log
 from structgen.core.answers.text_positions import TextPositions
 from structgen.core.json_schema.loading import load_schema
-from structgen.core.tool_calls.definitions import read_tools
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions
 
@@ -82,6 +81,8 @@ def _schemas(text: str, tools: bool) -> list[tuple[str, Any]]:
     except ValueError as error:
         raise BadInput(f"not JSON: {error}") from error
     whole = "/tools" if isinstance(listed, dict) and "tools" in listed else ""
+    from structgen.core.tool_calls.definitions import read_tools  # which compiles
+
     return [(whole + tool.pointer, tool.parameters) for tool in read_tools(listed)]
 
 

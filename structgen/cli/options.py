@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass, make_dataclass
-from functools import wraps
+from functools import cached_property
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_command_name
+from typer.models import CommandInfo
 
 from structgen.cli.common import exit_codes
 from structgen.generation.filters.table import FILTERS, Filter
@@ -123,35 +126,66 @@ class Commands(typer.Typer):
     def command(self, *args: Any, **kwargs: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:  # type: ignore[override]
         """See typer."""
         register = super().command(*args, **kwargs)
-        return lambda command: register(_with_options(command))
+        return lambda command: register(_WithOptions(command))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program: of its commands only the one that is asked for is built."""
+        asked = [one for one in self.registered_commands if sys.argv[1:2] == [_name_of(one)]]
+        if asked:
+            self.registered_commands, self.registered_groups = asked, []
+        return super().__call__(*args, **kwargs)
 
 
-def _with_options(command: Callable[..., None]) -> Callable[..., None]:
+def _name_of(command: CommandInfo) -> str:
+    return command.name or get_command_name(getattr(command.callback, "__name__", ""))
+
+
+class _WithOptions:
     """A command with the fields of a dataclass as options in place of each parameter of such a type."""
-    own = [
-        *inspect.signature(command, eval_str=True).parameters.values(),
-        inspect.Parameter(_COMMON, inspect.Parameter.KEYWORD_ONLY, annotation=CommonOptions),
-    ]
-    groups: dict[str, type[Any]] = {
-        one.name: one.annotation for one in own if isinstance(one.annotation, type) and is_dataclass(one.annotation)
-    }
-    fields = {name: list(inspect.signature(group, eval_str=True).parameters.values()) for name, group in groups.items()}
 
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        for name, group in groups.items():
-            kwargs[name] = group(**{field.name: kwargs.pop(field.name) for field in fields[name]})
+    def __init__(self, command: Callable[..., None]) -> None:
+        self._command = command
+        self.__name__, self.__doc__ = command.__name__, command.__doc__
+
+    @cached_property
+    def _own(self) -> list[inspect.Parameter]:
+        common = inspect.Parameter(_COMMON, inspect.Parameter.KEYWORD_ONLY, annotation=CommonOptions)
+        return [*inspect.signature(self._command, eval_str=True).parameters.values(), common]
+
+    @cached_property
+    def _groups(self) -> dict[str, type[Any]]:
+        return {
+            one.name: one.annotation
+            for one in self._own
+            if isinstance(one.annotation, type) and is_dataclass(one.annotation)
+        }
+
+    @cached_property
+    def _fields(self) -> dict[str, list[inspect.Parameter]]:
+        """The options of each group."""
+        return {
+            name: list(inspect.signature(group, eval_str=True).parameters.values())
+            for name, group in self._groups.items()
+        }
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        """What typer reads, when it builds the command."""
+        return inspect.Signature([
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in self._own
+            for parameter in self._fields.get(one.name, [one])
+        ])  # fmt: skip
+
+    @property
+    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]
+        return {parameter.name: parameter.annotation for parameter in self.__signature__.parameters.values()}
+
+    def __call__(self, **kwargs: Any) -> None:
+        for name, group in self._groups.items():
+            kwargs[name] = group(**{field.name: kwargs.pop(field.name) for field in self._fields[name]})
         with exit_codes(bool(kwargs.get("as_json"))), kwargs.pop(_COMMON).applied():
-            command(*args, **kwargs)
-
-    parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for one in own
-        for parameter in fields.get(one.name, [one])
-    ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+            self._command(**kwargs)
 
 
 _COMMON = "common_options"

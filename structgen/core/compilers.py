@@ -19,17 +19,16 @@ from structgen.core.engines.captures.capturing import CapturingGrammar, capturin
 from structgen.core.engines.cfg.compiled import CfgGrammar, compile_grammar
 from structgen.core.engines.cfg.intersection import compile_intersection
 from structgen.core.engines.composed.grammar import ComposedGrammar, embed
-from structgen.core.engines.composed.json_lines import check_lines, embed_lines
 from structgen.core.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
+from structgen.core.engines.composed.tags import check_lines, embed_lines
 from structgen.core.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.core.engines.protocols import Grammar
 from structgen.core.engines.sorted.grammar import SortedGrammar, compile_sorted
 from structgen.core.grammars.captured import Captured, CapturesOption, checked_captures
 from structgen.core.grammars.embedded_schema import EmbeddedSchema
 from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lexer
-from structgen.core.grammars.limits import MAX_STATES, limited
+from structgen.core.grammars.limits import MAX_STATES, limited, load_text, named_file
 from structgen.core.grammars.regular import regular_grammar
-from structgen.core.grammars.sources import load_text, named_file
 from structgen.core.grammars.token_terminals import resolved
 from structgen.core.regex.dfa import Dfa, from_strings
 from structgen.core.regex.pattern import full_match_dfa

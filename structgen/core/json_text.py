@@ -120,3 +120,11 @@ def _no_constant(text: str) -> Any:
 
 EXACT_DECODER = json.JSONDecoder(parse_float=_exact_float, parse_int=exact_integer, parse_constant=_no_constant)
 """Reads JSON with exact numbers; raises ``ValueError``s and ``RecursionError``."""
+
+
+def utf8(text: str) -> bytes | None:
+    """The UTF-8 of a string; None if it holds a lone surrogate, which no JSON text can spell in UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None

@@ -16,10 +16,9 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError, UnsatisfiableSchemaError
 from structgen.generation.batch import BatchRow
-from structgen.generation.decoding.exclusion import compiled_without
 from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import Prompt, Telling, longest_prompt, prompt_token_ids
-from structgen.generation.decoding.refusals import Refusal
+from structgen.generation.decoding.refusals import Refusal, compiled_without
 from structgen.generation.decoding.respelling import respelled
 from structgen.generation.decoding.sections import SectionBudget
 from structgen.generation.fields.asking import Fields

@@ -234,7 +234,7 @@ class RankingModel(PreparedModel):
             **options: ``k`` and those of ``rank``.
 
         Raises:
-            As ``rank`` and ``substring_of``.
+            StructGenError: as ``rank`` and ``substring_of``.
         """
         quotes = substring_of(text, min_chars=min_chars, max_chars=max_chars, boundary=boundary, fold=fold)
         return self.rank(prompt, quotes, **{"k": 1, **options})

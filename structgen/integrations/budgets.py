@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.bit_rows import packed
+from structgen.core.engines.bitmask import packed
 from structgen.core.engines.byte_sets import EVERY_BYTE
 from structgen.core.engines.protocols import TOO_LONG, Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary

@@ -21,6 +21,8 @@ from structgen.errors import SpecificationError
 
 SIGN = "%structgen"
 TextPlace = Literal["before", "instead"]
+SINGLE = {"gigachat3", "internlm2"}
+"""Formats of which parsers of engines read one call."""
 _KEYS = {"format", "tools", "tool_choice", "parallel_tool_calls", "text"}
 
 
@@ -32,7 +34,7 @@ def carrier(format: str, tools: Sequence[Any], *, required: bool, text: TextPlac
         tools: function definitions, of which those with ``strict: false`` are called with what can be enforced.
         required: whether there must be a call.
         text: where other text may be, if no call is required: before the first call, or instead of calls.
-        parallel: whether there may be more than one call.
+        parallel: whether there may be more than one call, where the format is not one of `SINGLE`.
     """
     asked = {"format": format, "tools": list(tools), "tool_choice": "required" if required else "auto", "text": text}
     grammar = f"{SIGN} {json.dumps({'tool_call': asked}, ensure_ascii=False)}"
@@ -42,7 +44,7 @@ def carrier(format: str, tools: Sequence[Any], *, required: bool, text: TextPlac
         "tags": [tag],
         "separator": "",
         "at_least_one": True,
-        "stop_after_first": not parallel,
+        "stop_after_first": not parallel or format in SINGLE,
     }
 
 

@@ -3,46 +3,54 @@ alone."""
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
-from collections.abc import Callable
+import logging
+import pkgutil
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
-from importlib import import_module
 from typing import Any
-
-Wrapping = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @dataclass(frozen=True)
 class Hook:
-    """A method that is wrapped.
+    """A method of an engine, or a function, that is wrapped.
 
     Attributes:
         gives: what is lost without it, in a word.
-        module, owner, method: where it stands.
-        parameters: what it must take, without ``self``.
-        wrapping: from the engine's method to ours, which calls it.
+        owner: the class or module that has it, by its whole name.
+        method: its name there.
+        parameters: what it must take, without ``self`` or ``cls``.
+        around: what is called in its place: with the engine's method, and what that was called with.
+        needs: a module without which the owner cannot be imported.
     """
 
     gives: str
-    module: str
     owner: str
     method: str
     parameters: tuple[str, ...]
-    wrapping: Wrapping
+    around: Callable[..., Any]
+    needs: str = ""
 
     @property
     def name(self) -> str:
-        """Class and method."""
+        """Class (or module) and method."""
+        return f"{self.owner.rpartition('.')[2]}.{self.method}"
+
+    @property
+    def target(self) -> str:
+        """The whole name of the method."""
         return f"{self.owner}.{self.method}"
 
     def misfit(self) -> str:
         """What differs in the installed version; "" if nothing does. Imports the module."""
+        if self.needs and importlib.util.find_spec(self.needs) is None:
+            return f"{self.owner} needs {self.needs}, which is not installed"
         try:
-            owner = getattr(import_module(self.module), self.owner)
+            method = getattr(pkgutil.resolve_name(self.owner), self.method, None)
         except (ImportError, AttributeError) as error:
-            return f"{self.module}.{self.owner} is not there ({error})"
-        method = getattr(owner, self.method, None)
+            return f"{self.owner} is not there ({error})"
         if method is None:
             return f"{self.name} is not there"
         found = parameters_of(method)
@@ -50,19 +58,41 @@ class Hook:
 
     def make(self) -> None:
         """Wrap the method, unless it is wrapped. Call `misfit` before."""
-        owner = getattr(import_module(self.module), self.owner)
-        original = getattr(owner, self.method)
-        if not hasattr(original, "structgen_original"):
-            wrapper: Any = wraps(original)(self.wrapping(original))
+        original, function = self._as_it_is()
+        if not hasattr(function, "structgen_original"):
+            wrapper: Any = _wrapped(function, self.around)
             wrapper.structgen_original = original
-            setattr(owner, self.method, wrapper)
+            is_of_class = isinstance(original, classmethod)
+            setattr(pkgutil.resolve_name(self.owner), self.method, classmethod(wrapper) if is_of_class else wrapper)
 
     def undo(self) -> None:
         """The engine's own method again, for tests."""
-        owner = getattr(import_module(self.module), self.owner)
-        original = getattr(getattr(owner, self.method, None), "structgen_original", None)
+        original = getattr(self._as_it_is()[1], "structgen_original", None)
         if original is not None:
-            setattr(owner, self.method, original)
+            setattr(pkgutil.resolve_name(self.owner), self.method, original)
+
+    def _as_it_is(self) -> tuple[Any, Any]:
+        """What the owner has under the name, and the function in it."""
+        static = inspect.getattr_static(pkgutil.resolve_name(self.owner), self.method, None)
+        return static, static.__func__ if isinstance(static, classmethod) else static
+
+
+def _wrapped(function: Callable[..., Any], around: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def wrapper(*args: Any, **more: Any) -> Any:
+        return around(function, *args, **more)
+
+    return wrapper
+
+
+def make_fitting(hooks: Iterable[Hook], log: logging.Logger, make: Callable[[Hook], None] = Hook.make) -> None:
+    """Wrap what fits; what does not is left out, each in one line of the log."""
+    for hook in hooks:
+        misfit = hook.misfit()
+        if misfit:
+            log.warning("structgen goes without %s: %s", hook.gives, misfit)
+        else:
+            make(hook)
 
 
 def parameters_of(method: Callable[..., Any]) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ from structgen.server.outputs import CUSTOM_INPUT, OutputForm, OutputPart, Outpu
 from structgen.server.prompts import (
     ChatPrompt,
     check_template_fields,
+    messages_for_template,
     rendered,
     template_takes,
     token_ids,
@@ -55,7 +56,6 @@ from structgen.server.reply_shapes import ReplyConstraint
 from structgen.server.sequences import SequenceEnd, SequenceEvent
 from structgen.server.settings import ServingSettings
 from structgen.server.sources import message_texts, sources_of
-from structgen.server.tool_formats import messages_for_template, messages_in_words
 
 
 def chat_work(
@@ -134,7 +134,7 @@ def reply_work(
     takes_tools = template_takes(tokenizer, "tools")
     if calls is not None and calls.calls.tools and not takes_tools:
         notes.append((calls.instruction() or "", "system"))
-    shown = messages_for_template(messages) if takes_tools else messages_in_words(messages)
+    shown = messages_for_template(messages, takes_tools=takes_tools)
     given = [{"type": "function", "function": dict(tool.definition)} for tool in calls.calls.tools] if calls else []
     text = rendered(tokenizer, ChatPrompt(shown, given if takes_tools else (), notes, fields))
     thinking, max_think_tokens = thinking_of(tokenizer, text), request.structgen.max_think_tokens

@@ -11,7 +11,50 @@ from typing import Any
 from structgen.core.tool_calls.templates import template_of
 from structgen.generation.decoding.prompts import Place, noted
 from structgen.server.errors import RequestError
+from structgen.server.outputs import json_text
 from structgen.server.settings import ServingSettings
+
+
+def messages_for_template(messages: Sequence[Mapping[str, Any]], *, takes_tools: bool) -> list[dict[str, Any]]:
+    """Messages as a template takes them that knows of tools, or of none."""
+    return _messages_with_calls(messages) if takes_tools else messages_in_words(messages)
+
+
+def _messages_with_calls(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    shown = []
+    names: dict[str, str] = {}
+    for message in messages:
+        message = dict(message)
+        if "tool_calls" in message:
+            names.update({call["id"]: call["name"] for call in message["tool_calls"]})
+            message["tool_calls"] = [
+                {"id": call["id"], "type": "function", "function": {k: call[k] for k in ("name", "arguments")}}
+                for call in message["tool_calls"]
+            ]
+        if message["role"] == "tool":
+            message["name"] = names.get(message.get("tool_call_id", ""), "")
+        shown.append(message)
+    return shown
+
+
+def messages_in_words(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Messages for templates that know of no tools: calls and answers as text, as Hermes has them."""
+    shown: list[dict[str, Any]] = []
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "tool":
+            answer = f"<tool_response>\n{content}\n</tool_response>"
+            if shown and shown[-1].get("answers"):
+                shown[-1]["content"] += f"\n{answer}"
+            else:
+                shown.append({"role": "user", "content": answer, "answers": True})
+            continue
+        for call in message.get("tool_calls", ()):
+            text = json_text({"name": call["name"], "arguments": call["arguments"]})
+            content += f"{content and chr(10)}<tool_call>\n{text}\n</tool_call>"
+        shown.append({"role": message["role"], "content": content})
+    return [{"role": message["role"], "content": message["content"]} for message in shown]
+
 
 MOST_BYTES = 4
 """Of a character in UTF-8."""

@@ -12,9 +12,15 @@ from structgen.server.chat import plain_message
 from structgen.server.errors import RequestError
 from structgen.server.inference_request import token_text
 from structgen.server.openai_types import FunctionTool, Items, Message, RequestPart
-from structgen.server.prompts import ChatPrompt, check_template_fields, rendered, template_takes, token_ids
+from structgen.server.prompts import (
+    ChatPrompt,
+    check_template_fields,
+    messages_for_template,
+    rendered,
+    template_takes,
+    token_ids,
+)
 from structgen.server.settings import ServingSettings
-from structgen.server.tool_formats import messages_for_template, messages_in_words
 
 Token = Annotated[int, Field(ge=0)]
 
@@ -74,7 +80,7 @@ def _chat_text(asked: TokenizeRequest, tokenizer: Any) -> str:
     takes_tools = template_takes(tokenizer, "tools")
     if asked.tools and not takes_tools:
         raise RequestError.at(("tools",), "The model's chat template takes no tools", "unsupported_parameter")
-    messages = messages_for_template(plain) if takes_tools else messages_in_words(plain)
+    messages = messages_for_template(plain, takes_tools=takes_tools)
     tools = [tool.model_dump(exclude_none=True) for tool in asked.tools or ()] if takes_tools else ()
     prompt = ChatPrompt(messages, tools, (), fields)
     return rendered(tokenizer, prompt, add_generation_prompt=asked.add_generation_prompt)

@@ -49,8 +49,8 @@ seen.top = await page.$eval("#panels", (element) => element.getBoundingClientRec
 seen.texts = await page.$$eval(".panel .text", (all) => all.map((element) => element.textContent));
 seen.kinds = await page.$$eval(".panel:first-child .token", (all) => all.map((element) => element.className.replace("token ", "")));
 await page.click(".panel details summary");
-await page.waitForSelector(".panel tbody tr");
-seen.rows = await page.$$eval(".panel:first-child tbody tr", (rows) => rows.length);
+await page.waitForSelector(".panel .tokens tbody tr");
+seen.rows = await page.$$eval(".panel:first-child .tokens tbody tr", (rows) => rows.length);
 
 // The same once more: a seed gives the same outputs.
 await page.click("#write");

@@ -29,5 +29,5 @@ def test_quotes_are_highlighted(browse: Any, pictures: Path, tmp_path: Path, mon
     for numbers, text in seen["marks"]:
         for number in numbers.split():
             marked[number] += text
-    assert list(marked.values()) == [claim.quote for claim in claims] and "“under" in marked["2"]
+    assert marked == {str(number): claim.quote for number, claim in enumerate(claims, 1)} and "“under" in marked["2"]
     assert seen["target"] == "quote-3"

@@ -37,9 +37,9 @@ def registered(entry_points_on_path: None, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setenv("VLLM_PLUGINS", "structgen")
     plugins.load_general_plugins()
     yield
-    from structgen.integrations.vllm import plugin
+    from structgen.integrations.vllm import dialects, plugin
 
-    for hook in (*plugin.BACKEND, *plugin.EXTRAS):
+    for hook in (*plugin.BACKEND, dialects.HOOK, *plugin.EXTRAS):
         hook.undo()
 
 

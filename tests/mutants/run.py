@@ -31,7 +31,6 @@ TESTS: dict[str, list[str]] = {
     "structgen/core/engines/json": [_JSON],
     "structgen/core/engines/json/value_graph/liveness.py": _SMALL,
     "structgen/core/engines/json/value_graph/key_classes.py": _SMALL,
-    "structgen/core/engines/json/value_graph/existentials.py": _SMALL,
     "structgen/core/engines/json/tables/arrays.py": [f"{_JSON}/value_graph/test_liveness.py", _JSON],
     "structgen/core/engines/json/tables/verify.py": ["tests/core/kernels/checks", _JSON],
     "structgen/core/engines/json/numbers": [f"{_JSON}/numbers"],

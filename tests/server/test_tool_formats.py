@@ -9,7 +9,7 @@ import pytest
 from structgen.core.constraints.tools import tool_call
 from structgen.core.tool_calls.calls import ToolCall
 from structgen.core.tool_calls.templates import SIGNS, tool_format
-from structgen.server.tool_formats import messages_in_words
+from structgen.server.prompts import messages_in_words
 from tests.server.tiny import ByteTokenizer
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]

@@ -20,11 +20,9 @@ from structgen.core.answers.occurrences import (
     without,
 )
 from structgen.core.answers.sources import schema_of
-from structgen.core.engines.json.compiled import compile_json_schema
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.lowering import Lowered
 from structgen.core.json_text import loads_exact
-from structgen.core.vocabulary.vocabulary import TextVocabulary
 from structgen.errors import (
     GenerationError,
     PatternError,
@@ -124,6 +122,9 @@ def holds(schema: Any, value: Any, options: JsonOptions, registry: Registry[Any]
 
 def _takes(schema: Any, data: bytes, options: JsonOptions, registry: Registry[Any] | None) -> bool:
     """Whether a text may begin so."""
+    from structgen.core.engines.json.compiled import compile_json_schema  # a quarter of what the module takes to load
+    from structgen.core.vocabulary.vocabulary import TextVocabulary
+
     try:
         return bool(compile_json_schema(schema, TextVocabulary(), options, registry).matcher().accept_bytes(data))
     except UnsatisfiableSchemaError:

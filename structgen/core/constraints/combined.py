@@ -13,9 +13,9 @@ from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.parts import BYTES, compile_together
 from structgen.core.engines.capture import Captures
 from structgen.core.engines.captures.capturing import captures_of, with_captures
+from structgen.core.engines.captures.ends import text_ends
 from structgen.core.engines.composed.grammar import embed
 from structgen.core.engines.protocols import Grammar
-from structgen.core.engines.text_ends import text_ends
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.regex.dfa import empty

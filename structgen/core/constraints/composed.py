@@ -16,9 +16,8 @@ from structgen.core.constraints.sources import Source
 from structgen.core.constraints.tagged_text import FoundPart, read_parts
 from structgen.core.engines.capture import Captures, LazyCaptures
 from structgen.core.engines.captures.capturing import captures_of, with_captures
-from structgen.core.engines.composed.json_lines import check_lines
 from structgen.core.engines.composed.tag_dispatch import compile_rules
-from structgen.core.engines.composed.tags import FreeText, Mark, TagRules, Tags, pairs_of, tag_rules
+from structgen.core.engines.composed.tags import FreeText, Mark, TagRules, Tags, check_lines, pairs_of, tag_rules
 from structgen.core.engines.protocols import Grammar
 from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.vocabulary.special_tokens import SpecialToken

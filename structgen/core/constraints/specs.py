@@ -17,7 +17,7 @@ from structgen.core.constraints.named_text import Names
 from structgen.core.constraints.structural_tags import StructuralTags
 from structgen.core.constraints.text import LarkConstraint, choice, gbnf
 from structgen.core.engines.protocols import Grammar
-from structgen.core.grammars.sources import load_text
+from structgen.core.grammars.limits import load_text
 from structgen.core.json_schema.loading import load_schema
 from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.untrusted_json import read_object

@@ -18,14 +18,27 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.named_tokens import split_names
 from structgen.core.tool_calls.arguments import ArgumentRules
 from structgen.core.tool_calls.definitions import Tool
+from structgen.core.tool_calls.format_shapes import LINE, NO_LINE
 from structgen.core.tool_calls.grammar import START, GrammarBuilder
-from structgen.core.tool_calls.patterns import KEY, TYPE, VALUE, Gap, Marker, Parameters, Pattern, Piece
+from structgen.core.tool_calls.nested_formats import COFL, MINIMAX_M3
+from structgen.core.tool_calls.nested_rules import NestedRules
+from structgen.core.tool_calls.patterns import (
+    KEY,
+    TYPE,
+    VALUE,
+    Marker,
+    NestedArguments,
+    Parameters,
+    Pattern,
+    Piece,
+    changed,
+    patterns_of,
+)
 from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import UnsupportedSchemaError
 from structgen.options import JsonOptions
 from structgen.progress import waiting
 
-LINE = Gap("\\n?", "\n")
-NO_LINE = Gap("\\n?", "")
 MEMBER = "value"
 """The member that holds the value where a schema is of a value, not of arguments."""
 
@@ -65,7 +78,7 @@ class Style:
         takes_line: whether the line feed that the end of the tag begins with belongs to the last argument.
     """
 
-    parameters: Parameters
+    parameters: Parameters | NestedArguments
     before: Pattern = ()
     after: Pattern = ()
     takes_line: bool = False
@@ -80,6 +93,8 @@ STYLES = {
         _between(("<arg_key>", KEY, "</arg_key>", NO_LINE, "<arg_value>"), "</arg_value>", NO_LINE), (NO_LINE,)
     ),
     "kimi_k3_xml": Style(_typed()),
+    "cohere_xml": Style(COFL, (NO_LINE,)),
+    "minimax_m3_xml": Style(MINIMAX_M3),
 }
 """By name, where the tag around says nothing else."""
 _LINES = ("<parameter=", KEY, ">\n")
@@ -115,12 +130,13 @@ class ArgumentTexts(Combinable):
     @waiting("compiling the tools")
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         builder = GrammarBuilder(vocabulary)
-        given, style = self.style.parameters, self.style
-        parameters = replace(given, string=self._marked(given.string), other=self._marked(given.other))
-        if self.is_value:
-            parameters = replace(parameters, string=(VALUE,), other=(VALUE,))
-        rules = ArgumentRules(builder, parameters, self.tool, self.options, self.names)
-        symbols = rules.value(MEMBER) if self.is_value else rules.symbols()
+        style, given = self.style, changed(self.style.parameters, self._marked)
+        if isinstance(given, NestedArguments):
+            symbols = NestedRules(builder, given, self.tool, self.options).symbols()
+        else:
+            given = replace(given, string=(VALUE,), other=(VALUE,)) if self.is_value else given
+            rules = ArgumentRules(builder, given, self.tool, self.options, self.names)
+            symbols = rules.value(MEMBER) if self.is_value else rules.symbols()
         builder.rule(START, *builder.pieces((*style.before, symbols, *style.after)))
         return builder.compile()
 
@@ -208,11 +224,22 @@ def arguments(
         names: special tokens.
         ends: what the tag around ends with.
         excluded: what no string and no name holds.
+
+    Raises:
+        UnsupportedSchemaError: a style in which members of objects are written one by one, too, takes arguments alone,
+            and no ``excluded``.
     """
     given = style.parameters
     is_value = _is_of_values(schema)
-    closing = ends[0] if is_value and ends else given.closing
-    style = replace(style, parameters=replace(given, closing=closing, excluded=tuple(dict.fromkeys(excluded))))
+    if isinstance(given, Parameters):
+        closing = ends[0] if is_value and ends else given.closing
+        style = replace(style, parameters=replace(given, closing=closing, excluded=tuple(dict.fromkeys(excluded))))
+    elif is_value or excluded:
+        what = "excludes cannot be enforced" if excluded else "values that are no objects cannot be written"
+        raise UnsupportedSchemaError(
+            f"{what} in the style of a structural tag that writes members of objects one by one, too",
+            hint="Use the style json, or say it in the schema.",
+        )
     if is_value:
         whole: dict[str, Any] = {word: schema[word] for word in ("$defs", "definitions", "$schema") if word in schema}
         schema = whole | {"type": "object", "properties": {MEMBER: schema}, "required": [MEMBER]}
@@ -226,8 +253,7 @@ def arguments(
 
 def _texts(style: Style, schema: Any) -> list[str]:
     """The texts that may hold names of special tokens: of a style, and those that a schema lists."""
-    given = style.parameters
-    result = [piece for piece in (*given.string, *given.other) if isinstance(piece, str)]
+    result = [piece for pattern in patterns_of(style.parameters) for piece in pattern if isinstance(piece, str)]
     todo = [schema]
     while todo:
         part = todo.pop()

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.parts import BYTES
+from structgen.core.engines.captures.ends import text_ends
 from structgen.core.engines.composed.tags import Mark, TagRules
-from structgen.core.engines.text_ends import text_ends
 
 
 class FoundPart(NamedTuple):

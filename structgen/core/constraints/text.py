@@ -26,7 +26,7 @@ from structgen.core.constraints.combined import Combinable
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.captured import Captured, CapturesOption, checked_captures
 from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lexer
-from structgen.core.grammars.sources import load_text, named_file
+from structgen.core.grammars.limits import load_text, named_file
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions

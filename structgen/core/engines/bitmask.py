@@ -26,6 +26,18 @@ from structgen.errors import BitmaskError
 if TYPE_CHECKING:
     from structgen.core.engines.protocols import Matcher
 
+
+def packed(bits: npt.NDArray[np.bool_], width: int) -> npt.NDArray[np.int32]:
+    """bool[n] as int32[width]; what is after the n bits is 0. ``n`` is at most ``32 * width``."""
+    padded = np.pad(bits, (0, 32 * width - len(bits)))
+    return np.packbits(padded, bitorder="little").view(np.int32)
+
+
+def unpacked(row: npt.NDArray[np.int32], size: int | None = None) -> npt.NDArray[np.bool_]:
+    """The first ``size`` bits of int32[width] (default: all) as bool[size]."""
+    return np.unpackbits(row.view(np.uint8), count=size, bitorder="little").view(np.bool_)
+
+
 # Waking a thread costs tens of µs and a mask takes one or two, so small batches are filled by the caller.
 MASKS_PER_THREAD = 64
 LOGITS_PER_THREAD, PARTS_PER_THREAD = 1 << 18, 4

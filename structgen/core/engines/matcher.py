@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from structgen.core.regions import Reading
 from structgen.errors import CompletionTooLongError, MatcherStateError
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
+ResultT = TypeVar("ResultT")
 _NOT_CHECKED = object()
 MAX_WAYS = 4  # bytes that may come next, of which each is followed up as a likely text
 
@@ -134,42 +135,38 @@ class BaseMatcher(ABC, Generic[GrammarT]):
 
     def rollback(self, steps: int = 1) -> None:
         """See `Matcher.rollback`."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
-        self._in_use = True
-        try:
-            self._rollback(steps)
-        finally:
-            self._in_use = False
+        self._alone(self._rollback, steps)
 
     @abstractmethod
     def _rollback(self, steps: int) -> None: ...
 
     def fork(self) -> Self:
         """See `Matcher.fork`."""
-        if self._in_use:
-            raise MatcherStateError.in_use()
-        self._in_use = True
-        try:
-            return self._fork()
-        finally:
-            self._in_use = False
+        return self._alone(self._fork)
 
     @abstractmethod
     def _fork(self) -> Self: ...
 
     def copy(self) -> Self:
         """See `Matcher.copy`."""
+        return self._alone(self._copy)
+
+    @abstractmethod
+    def _copy(self) -> Self: ...
+
+    def _alone(self, call: Callable[..., ResultT], *given: Any) -> ResultT:
+        """Make a call of this matcher that excludes all others.
+
+        Raises:
+            MatcherStateError: another thread is in a call of it.
+        """
         if self._in_use:
             raise MatcherStateError.in_use()
         self._in_use = True
         try:
-            return self._copy()
+            return call(*given)
         finally:
             self._in_use = False
-
-    @abstractmethod
-    def _copy(self) -> Self: ...
 
     def reset(self) -> None:
         """See `Matcher.reset`."""

@@ -140,6 +140,7 @@ class EbnfWriter:
         return Place() if rule is None else rule.place
 
     def _symbols(self, number: int, tree: EbnfTree) -> list[int]:
+        check_time()
         """A tree as symbols; what is regular in one piece is a terminal."""
         check_time()
         if isinstance(tree, TokenUse):
@@ -231,6 +232,7 @@ class EbnfWriter:
         return powers
 
     def _as_regular(self, tree: EbnfTree, path: tuple[str, ...], depth: int) -> _Regular | None:
+        check_time()
         """The tree with regular rules put in place; None if it refers to itself, is too deep or too large, or
         has special tokens, automata or rules that are more than their trees."""
         check_time()

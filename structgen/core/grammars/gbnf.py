@@ -209,6 +209,7 @@ class _Parser:
 
     def _item(self) -> EbnfTree:
         check_time()
+        check_time()
         kind, text, offset = self.tokens[self.at]
         self.at += 1
         if kind == "name":

@@ -19,11 +19,10 @@ from structgen.core.grammars.embedded_schema import EmbeddedSchema, place_at, re
 from structgen.core.grammars.lark_internals import MissingImport, load_grammar
 from structgen.core.grammars.lark_options import CALLBACKS, about_indentation
 from structgen.core.grammars.lark_size import check_depth, check_size, check_terminals
-from structgen.core.grammars.limits import MAX_STATES, check_text, grammar_refusal, limited
+from structgen.core.grammars.limits import MAX_STATES, check_text, grammar_refusal, limited, load_text
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Place, Rule, Terminal
 from structgen.core.grammars.python_regex import terminal_dfa
 from structgen.core.grammars.regular import word_dfa
-from structgen.core.grammars.sources import load_text
 from structgen.core.grammars.token_terminals import TokenPattern, token_pattern
 from structgen.core.regex.dfa import Dfa, empty, from_strings
 from structgen.core.regex.steps import check_time

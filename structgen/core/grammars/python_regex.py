@@ -3,11 +3,19 @@
 Python's own parser reads them, so syntax, flags, classes and case folding are those of ``re``. The result is the set
 of texts that match *as a whole*: greedy and lazy repetition say the same there, and lookarounds see no further than
 the text itself.
+
+No other module touches what is private in ``re``: its parser, and which characters it takes for one another
+(``tests/test_fences.py``). These names have stayed from Python 3.11 on.
 """
 
 from __future__ import annotations
 
+import _sre  # type: ignore[import-not-found]
 import re
+import re._casefix as _casefix  # type: ignore[import-not-found]
+import re._constants as c  # type: ignore[import-not-found]
+import re._parser as _parser  # type: ignore[import-not-found]
+import sys
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -15,8 +23,6 @@ from typing import Any
 import numpy as np
 
 from structgen.core.grammars.first_match import LazyRepeat, first_match_dfa
-from structgen.core.grammars.re_parser import constants as c
-from structgen.core.grammars.re_parser import equal_lower_cases, lower_cases, parse_tree
 from structgen.core.regex import charset
 from structgen.core.regex.charset import CharSet
 from structgen.core.regex.dfa import MAX_STATES, Dfa
@@ -135,6 +141,7 @@ class _Converter:
 
     def _node(self, op: Any, value: Any, flags: int) -> Node:
         check_time()
+        check_time()
         if op is c.LITERAL:
             return Chars(cased([(value, value)], flags))
         if op is c.NOT_LITERAL:
@@ -243,3 +250,28 @@ def cased(ranges: list[tuple[int, int]], flags: int) -> CharSet:
             wanted.update(equal_lower_cases(lowest))
     points = [point for low in wanted for point in upper.get(low, ())]
     return charset.union(found, charset.normalise((p, p) for p in points))
+
+
+def parse_tree(pattern: str, flags: int) -> tuple[Any, int]:
+    """Python's parse tree of an expression, nodes (operation of ``re._constants``, argument), and all flags of it.
+
+    Raises:
+        re.error, OverflowError, ValueError, RecursionError: as ``re.compile``.
+    """
+    tree = _parser.parse(pattern, flags)
+    return tree, tree.state.flags
+
+
+@cache
+def lower_cases() -> dict[int, int]:
+    """The lower case of every character that has case, as ``re`` compares them."""
+    return {
+        point: _sre.unicode_tolower(point)
+        for point in range(sys.maxunicode + 1)
+        if not 0xD800 <= point <= 0xDFFF and _sre.unicode_iscased(point)
+    }
+
+
+def equal_lower_cases(lower: int) -> tuple[int, ...]:
+    """Other lower-case characters that ``re`` takes for this one."""
+    return tuple(_casefix._EXTRA_CASES.get(lower, ()))

@@ -183,6 +183,7 @@ class _Parser:
 
     def _plain_atom(self) -> Node | None:
         check_time()
+        check_time()
         character = self._text[self._at]
         if character == "(":
             return self._group()

@@ -229,6 +229,7 @@ class _XgrammarParser:
 
     def _element(self) -> EbnfTree:
         check_time()
+        check_time()
         kind = self._kind()
         if kind == "name":
             return self._name()

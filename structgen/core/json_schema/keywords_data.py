@@ -68,7 +68,7 @@ def _names(given: Any, pointer: Pointer) -> list[str]:
 
 def _corpus(given: dict[str, Any], pointer: Pointer) -> Corpus:
     """The index of the documents that a value names."""
-    from structgen.core.text_sets.known import known_corpus  # deferred: only some schemas have documents
+    from structgen.core.text_sets.corpus import known_corpus  # deferred: only some schemas have documents
 
     boundary, fold = given.get(BOUNDARY, "char"), given.get(FOLD, False)
     documents = _documents(given[QUOTE_OF], pointer)
@@ -194,8 +194,7 @@ def written_documents(source: Any, what: str = "the source") -> dict[str, Any]:
     Raises:
         ConstraintError: it is neither a text, nor texts by name, nor a `Corpus`.
     """
-    from structgen.core.text_sets.corpus import Corpus
-    from structgen.core.text_sets.known import remember
+    from structgen.core.text_sets.corpus import Corpus, remember
 
     if isinstance(source, Corpus):
         remember(source)

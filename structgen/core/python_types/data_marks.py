@@ -19,9 +19,8 @@ from structgen.core.json_schema.keywords_data import (
     written_names,
 )
 from structgen.core.text_sets.borders import Boundary, boundary_number
-from structgen.core.text_sets.corpus import Corpus, Quote
+from structgen.core.text_sets.corpus import Corpus, Quote, known_corpus
 from structgen.core.text_sets.folding import checked_folds
-from structgen.core.text_sets.known import known_corpus
 from structgen.core.text_sets.names import NameSet
 from structgen.core.text_sets.references import BY_REFERENCE, SourceReference
 

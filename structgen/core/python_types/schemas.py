@@ -16,7 +16,6 @@ import pydantic
 from pydantic.json_schema import GenerateJsonSchema
 
 from structgen.core.json_schema.report import Report
-from structgen.core.python_types.adapter_config import config_of
 from structgen.core.python_types.containers import Containers
 from structgen.core.python_types.notes import JsonDict, without_notes
 from structgen.core.python_types.numbers import Numbers
@@ -24,6 +23,7 @@ from structgen.core.python_types.objects import Objects
 from structgen.core.python_types.texts import Texts
 from structgen.core.python_types.times import Times
 from structgen.core.text_sets.references import BY_REFERENCE
+from structgen.errors import ConstraintError
 from structgen.options import JsonOptions
 
 MAX_DEPTH = 200
@@ -77,3 +77,23 @@ class TypeSchemas(Objects, Containers, Texts, Times, Numbers):
     def sort(self, value: JsonDict, parent_key: str | None = None) -> JsonDict:
         """As it is: notes are known by their class, which sorting would lose."""
         return value
+
+
+KNOWN = (2, 7), (3, 0)
+"""Versions of pydantic that keep it so: from the first, below the second."""
+
+
+def config_of(adapter: pydantic.TypeAdapter[Any]) -> Any:
+    """The settings of an adapter; None: it has none of its own.
+
+    Raises:
+        ConstraintError: this version of pydantic keeps them elsewhere.
+    """
+    try:
+        return adapter._config
+    except AttributeError:
+        first, end = (".".join(map(str, version)) for version in KNOWN)
+        raise ConstraintError(
+            f"pydantic {pydantic.VERSION} keeps the settings of a type where structgen does not find them; expected "
+            f"pydantic>={first},<{end}. Install one: pip install 'pydantic>={first},<{end}'"
+        ) from None

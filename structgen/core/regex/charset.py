@@ -25,6 +25,7 @@ ANY: CharSet = ((0, SURROGATE_FIRST - 1), (SURROGATE_LAST + 1, MAX_CODE_POINT))
 def normalise(ranges: Iterable[tuple[int, int]]) -> CharSet:
     """The canonical form of a union of inclusive ranges (any order, overlaps allowed), surrogates removed."""
     check_time()
+    check_time()
     merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -85,6 +86,7 @@ def partition(sets: Sequence[CharSet]) -> tuple[list[tuple[int, int, int]], list
     flips: dict[int, int] = {0: 0, SURROGATE_FIRST: 0, SURROGATE_LAST + 1: 0}
     for index, charset in enumerate(sets):
         bit = 1 << index
+        check_time()
         check_time()
         for low, high in charset:
             flips[low] = flips.get(low, 0) ^ bit

@@ -137,6 +137,7 @@ class _Parser:
 
     def term(self) -> Node:
         check_time()
+        check_time()
         begin = self.at
         char = self.text[begin]
         atom: Node

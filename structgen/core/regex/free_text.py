@@ -25,6 +25,7 @@ def word_search(words: Sequence[bytes], max_states: int = MAX_STATES) -> npt.NDA
     complete: list[int] = [len(words)]  # the first word that ends at a node
     for i, word in enumerate(words):
         check_time()
+        check_time()
         node = 0
         for byte in word:
             if byte not in children[node]:
@@ -72,6 +73,7 @@ def free_text_dfa(
     todo = [(-1, 0)]
     end = -2  # of the text that the word follows
     for node, place in todo:
+        check_time()
         check_time()
         row = np.full(256, -1, np.int32)
         for byte in np.flatnonzero(utf8.transitions[place] >= 0).tolist():

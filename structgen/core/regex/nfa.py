@@ -52,6 +52,7 @@ class Program:
     def add(self, op: int, x: int, y: int) -> int:
         """Append a node and return its number."""
         check_time()
+        check_time()
         if len(self.nodes) >= self.limit:
             raise too_complex(self.limit // NODES_PER_STATE, "the expression")
         self.nodes.append((op, x, y))

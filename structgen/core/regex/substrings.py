@@ -37,6 +37,7 @@ def _suffix_automaton(symbols: list[int]) -> list[dict[int, int]]:
     last = 0
     for symbol in symbols:
         check_time()
+        check_time()
         new = len(follows)
         follows.append({})
         link.append(0)
@@ -71,6 +72,7 @@ def _spelled(follows: list[dict[int, int]], words: list[bytes], max_states: int)
     numbers, todo = {start: 0}, [start]
     edges: list[tuple[int, int, int]] = []
     for number, places in enumerate(todo):  # which grows on the way
+        check_time()
         check_time()
         after: dict[int, set[tuple[int, int, int]]] = {}
         for state, word, offset in places:

@@ -1,15 +1,16 @@
-"""Documents whose parts may be quoted: an index over all places at which a quote may begin."""
+"""Documents whose parts may be quoted: an index over all positions at which a quote may begin; the last are kept."""
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from structgen.core.bounded_cache import BoundedCache
 from structgen.core.kernels.sorted import calls as k
 from structgen.core.text_sets.borders import BOUNDARIES, Boundary, boundary_number, starts_and_borders
 from structgen.core.text_sets.files import ArrayFile, content_digest, read_arrays, write_arrays
@@ -331,3 +332,22 @@ def _checked_documents(documents: Any) -> dict[str, str]:
         if text == "":
             raise ConstraintError(f"document {name!r} is empty; leave it out")
     return dict(named)
+
+
+MAX_BYTES = 256 << 20
+_BUILT: BoundedCache[Hashable, Corpus] = BoundedCache(MAX_BYTES, lambda corpus: 2 * corpus.memory_bytes)
+
+
+def known_corpus(documents: Mapping[str, str], boundary: Boundary = "char", fold: Iterable[str] | bool = ()) -> Corpus:
+    """The index of some documents, built if it is not there. Errors as `Corpus.build`."""
+    try:
+        key = boundary, checked_folds(fold), *documents.items()
+        built = _BUILT.get(key)
+    except TypeError:  # no texts, which the builder says
+        return Corpus.build(documents, boundary, fold)
+    return built or _BUILT.put(key, Corpus.build(documents, boundary, fold))
+
+
+def remember(corpus: Corpus) -> None:
+    """Let `known_corpus` give this index of its documents."""
+    _BUILT.put((corpus.boundary_name, corpus.folds, *corpus.texts().items()), corpus)

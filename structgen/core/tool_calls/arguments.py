@@ -206,9 +206,9 @@ class ArgumentRules:
         return self._builder.embedded(("json", values.key, kinds, without), content)
 
     def _string(self, values: MemberValues, kinds: int, name: str | tuple[int, ...]) -> tuple[int, ...] | None:
-        closing = self._pattern.closing
-        if values.words is not None and (lost := lost_words(values.words, closing, kinds)):
-            why = "holds what closes it" if closing in lost[0] else "reads as another type that the schema allows"
+        closing, misread = self._pattern.closing, self._pattern.misread
+        if values.words is not None and (lost := lost_words(values.words, closing, kinds, misread)):
+            why = "holds what closes it" if closing in lost[0] else "reads as something else that the schema allows"
             raise UnsupportedSchemaError(
                 f"the string {lost[0]!r} cannot be written as it is, because it {why}",
                 pointer=self._place(name, values),
@@ -221,7 +221,7 @@ class ArgumentRules:
         try:
             return self._builder.regular(
                 ("string", values.key, kinds, excluded),
-                lambda: raw_strings(values.strings(), closing, kinds, limit, excluded),
+                lambda: raw_strings(values.strings(), closing, kinds, limit, excluded, misread),
             )
         except TooComplexError as error:
             raise SchemaTooComplexError(
@@ -277,11 +277,12 @@ def _by_type(pattern: Pattern, kinds: int) -> list[tuple[Pattern, int]]:
         return []
     if TYPE not in pattern:
         return [(pattern, kinds)]
-    return [
-        (tuple(name if piece is TYPE else piece for piece in pattern), kind)
-        for kind, name in TYPE_NAMES.items()
-        if kinds & kind
-    ]
+    return [(typed(pattern, kind), kind) for kind in TYPE_NAMES if kinds & kind]
+
+
+def typed(pattern: Pattern, kind: int) -> Pattern:
+    """A pattern with the name of a type (a bit) in place of ``TYPE``."""
+    return tuple(TYPE_NAMES[kind] if piece is TYPE else piece for piece in pattern)
 
 
 TYPE_NAMES = {NUMBER: "number", BOOLEAN: "boolean", NULL: "null", OBJECT: "object", ARRAY: "array"}

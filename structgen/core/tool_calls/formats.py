@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+from structgen.core.tool_calls.format_shapes import (
+    BETWEEN,
+    COMMA,
+    LINE,
+    NINE_CHARACTERS,
+    NO_LINE,
+    STRIPPED,
+    array,
+    json_call,
+    keys_and_values,
+    lone,
+    tags,
+    typed_tags,
+)
 from structgen.core.tool_calls.nested_formats import (
     COFL,
     IDENTIFIER,
@@ -18,8 +35,10 @@ from structgen.core.tool_calls.patterns import (
     KEY,
     NAME,
     SPACE,
+    TYPE,
     VALUE,
     CallId,
+    Channel,
     Gap,
     Marker,
     Parameters,
@@ -31,95 +50,18 @@ from structgen.core.tool_calls.patterns import (
 from structgen.errors import OptionsError
 from structgen.options import near_or_known
 
-LINE = Gap("\\n?", "\n")
-NO_LINE = Gap("\\n?", "")
-COMMA: Pattern = (",", SPACE)
-BETWEEN: Pattern = (Gap("\\n{0,2}", "\n"),)  # calls that stand alone, without other text
-_ID = CallId("[a-zA-Z0-9]{9}")
-_DSML = Marker("｜DSML｜")
-
-
-def _json(arguments: str = "arguments", name: str = "name", before: Pattern = (), after: Pattern = ()) -> Pattern:
-    """A call as a JSON object."""
-    return (
-        *("{", *before, f'"{name}":', SPACE, JSON_NAME, *COMMA),
-        *(f'"{arguments}":', SPACE, ARGUMENTS, *after, "}"),
-    )
-
-
-def _tags(opening: tuple[str, str], closing: str, after: str = "") -> Parameters:
-    """Parameters in tags, the key between the strings ``opening``."""
-    pattern = (opening[0], KEY, opening[1], VALUE, closing, *((after,) if after else ()))
-    return Parameters(pattern, pattern, closing.strip("\n"))
-
-
-def _keys_and_values(line: str) -> Parameters:
-    """GLM's parameters, whose tags are special tokens."""
-    pieces: Pattern = (
-        *(Marker("<arg_key>"), KEY, Marker("</arg_key>"), line),
-        *(Marker("<arg_value>"), VALUE, Marker("</arg_value>"), line),
-    )
-    pattern = tuple(piece for piece in pieces if piece)
-    return Parameters(pattern, pattern, "</arg_value>")
-
-
-def _typed(is_string: str, blank: str = "") -> Pattern:
-    return (
-        *("<", _DSML, f'{blank}parameter name="', KEY, f'" string="{is_string}">'),
-        *(VALUE, "</", _DSML, f"{blank}parameter>", "\n"),
-    )
-
-
-def _dsml(name: str, models: str, block: str, blank: str = "") -> ToolFormat:
-    """DeepSeek's tags, whose first part is one special token."""
-    call: Pattern = (
-        *("<", _DSML, f'{blank}invoke name="', NAME, '">\n', NO_LINE),
-        Parameters(_typed("true", blank), _typed("false", blank), "parameter>"),
-        *("</", _DSML, f"{blank}invoke>\n"),
-    )
-    return ToolFormat(
-        name, models, (call,), begin=("<", _DSML, f"{blank}{block}>\n"), end=("</", _DSML, f"{blank}{block}>")
-    )
-
-
-def _lone(
-    name: str, models: str, before: tuple[Piece, ...], after: tuple[Piece, ...], separator: Pattern = BETWEEN
-) -> ToolFormat:
-    """Calls as JSON objects that stand alone, between marks."""
-    return ToolFormat(name, models, ((*before, *_json(), *after),), separator=separator)
-
-
-def _array(
-    name: str,
-    models: str,
-    begin: str | Marker,
-    end: Marker | None = None,
-    call: Pattern | None = None,
-    gap: Gap | None = None,
-) -> ToolFormat:
-    """Calls as a JSON array after ``begin``. Without ``end`` nothing can follow the calls."""
-    return ToolFormat(
-        name,
-        models,
-        (_json() if call is None else call,),
-        begin=(begin + "[",) if isinstance(begin, str) else (begin, *((gap,) if gap else ()), "["),
-        end=("]",) if end is None else ("]", end),
-        separator=COMMA,
-        text_after=end is not None,
-    )
-
-
+OPEN, CLOSE, SEP = Marker("<|open|>"), Marker("<|close|>"), Marker("<|sep|>")
 _TABLE: list[ToolFormat] = [
     ToolFormat(
         "hermes",
         "Hermes 2 Pro and later, Qwen2.5, Qwen3, SmolLM3, Granite 4",
-        ((Marker("<tool_call>"), LINE, *_json(), LINE, Marker("</tool_call>")),),
+        ((Marker("<tool_call>"), LINE, *json_call(), LINE, Marker("</tool_call>")),),
         separator=BETWEEN,
     ),
     ToolFormat(
         "llama3",
         "Llama 3.1, 3.2, 3.3",
-        (_json("parameters"),),
+        (json_call("parameters"),),
         begin=(Marker("<|python_tag|>"),),
         separator=(";", SPACE),
         bare=("", ""),
@@ -131,7 +73,7 @@ _TABLE: list[ToolFormat] = [
         (
             (
                 *(Marker("<tool_call>"), "\n<function=", NAME, ">\n"),
-                _tags(("<parameter=", ">\n"), "\n</parameter>", "\n"),
+                tags(("<parameter=", ">\n"), "\n</parameter>", "\n"),
                 *("</function>\n", Marker("</tool_call>")),
             ),
         ),
@@ -143,7 +85,7 @@ _TABLE: list[ToolFormat] = [
         (
             (
                 *(Marker("<tool_call>"), "<function=", NAME, ">"),
-                _tags(("<parameter=", ">"), "</parameter>"),
+                tags(("<parameter=", ">"), "</parameter>"),
                 *("</function>", Marker("</tool_call>")),
             ),
         ),
@@ -155,7 +97,7 @@ _TABLE: list[ToolFormat] = [
         (
             (
                 *(Marker("<seed:tool_call>"), "\n<function=", NAME, ">\n"),
-                _tags(("<parameter=", ">"), "</parameter>", "\n"),
+                tags(("<parameter=", ">"), "</parameter>", "\n"),
                 *("</function>\n", Marker("</seed:tool_call>")),
             ),
         ),
@@ -164,48 +106,62 @@ _TABLE: list[ToolFormat] = [
     ToolFormat(
         "minimax_m2",
         "MiniMax-M2",
-        (('<invoke name="', NAME, '">\n', _tags(('<parameter name="', '">'), "</parameter>", "\n"), "</invoke>\n"),),
+        (('<invoke name="', NAME, '">\n', tags(('<parameter name="', '">'), "</parameter>", "\n"), "</invoke>\n"),),
         begin=(Marker("<minimax:tool_call>"), "\n"),
         end=(Marker("</minimax:tool_call>"),),
     ),
     ToolFormat(
+        "dots",
+        "dots",
+        (
+            (
+                *('<invoke name="', NAME, '">\n'),
+                replace(tags(('<parameter name="', '">'), "</parameter>", "\n"), misread=STRIPPED),
+                "</invoke>\n",
+            ),
+        ),
+        begin=(Marker("<dots_function_call>"), "\n"),
+        end=(Marker("</dots_function_call>"),),
+    ),
+    ToolFormat(
         "minimax_m1",
         "MiniMax-M1",
-        ((*_json(), "\n"),),
+        ((*json_call(), "\n"),),
         begin=(Marker("<tool_calls>"), "\n"),
         end=(Marker("</tool_calls>"),),
     ),
     ToolFormat(
         "mistral_v11",
         "Mistral from tokenizer v11: Small 3.2, Devstral, Magistral, Large 3",
-        ((Marker("[TOOL_CALLS]"), NAME, WithId((Marker("[CALL_ID]"), _ID)), Marker("[ARGS]"), ARGUMENTS),),
+        ((Marker("[TOOL_CALLS]"), NAME, WithId((Marker("[CALL_ID]"), NINE_CHARACTERS)), Marker("[ARGS]"), ARGUMENTS),),
     ),
-    _array("smollm2", "SmolLM2", Marker("<tool_call>"), Marker("</tool_call>"), (NO_LINE, *_json(), NO_LINE)),
-    _array("hunyuan_a13b", "Hunyuan-A13B", Marker("<tool_calls>"), Marker("</tool_calls>")),
-    _array("nemotron", "Nemotron Nano v2, Super v1.5", Marker("<TOOLCALL>"), Marker("</TOOLCALL>")),
-    _array("granite3", "Granite 3", Marker("<|tool_call|>")),
-    _array("phi4_mini", "Phi-4-mini", "functools"),
-    _array(
+    array("smollm2", "SmolLM2", Marker("<tool_call>"), Marker("</tool_call>"), (NO_LINE, *json_call(), NO_LINE)),
+    array("hunyuan_a13b", "Hunyuan-A13B", Marker("<tool_calls>"), Marker("</tool_calls>")),
+    array("nemotron", "Nemotron Nano v2, Super v1.5", Marker("<TOOLCALL>"), Marker("</TOOLCALL>")),
+    array("granite3", "Granite 3", Marker("<|tool_call|>")),
+    array("phi4_mini", "Phi-4-mini", "functools"),
+    array(
         "apertus",
         "Apertus",
         Marker("<|tools_prefix|>"),
         Marker("<|tools_suffix|>"),
         ("{", JSON_NAME, ":", SPACE, ARGUMENTS, "}"),
     ),
-    _array(
+    array(
         "mistral",
         "Mistral before tokenizer v11: 7B v0.3, Nemo, Large 2, Small 3.1",
         Marker("[TOOL_CALLS]"),
         None,
-        _json(after=(WithId((*COMMA, '"id":', SPACE, '"', _ID, '"')),)),
+        json_call(after=(WithId((*COMMA, '"id":', SPACE, '"', NINE_CHARACTERS, '"')),)),
         SPACE,
     ),
-    ToolFormat("granite_20b_fc", "Granite-20B-FunctionCalling", ((Marker("<function_call>"), SPACE, *_json()),)),
+    ToolFormat("gigachat3", "GigaChat 3.1", ((Marker("<|function_call|>"), *json_call()),), text_after=False),
+    ToolFormat("granite_20b_fc", "Granite-20B-FunctionCalling", ((Marker("<function_call>"), SPACE, *json_call()),)),
     ToolFormat(
         "internlm2",
         "InternLM2, InternLM2.5",
         tuple(
-            (Marker("<|action_start|>"), Marker("<|plugin|>"), LINE, *_json(word), Marker("<|action_end|>"))
+            (Marker("<|action_start|>"), Marker("<|plugin|>"), LINE, *json_call(word), Marker("<|action_end|>"))
             for word in ("parameters", "arguments")
         ),
         separator=BETWEEN,
@@ -230,19 +186,34 @@ _TABLE: list[ToolFormat] = [
         begin=(Marker("<｜tool▁calls▁begin｜>"),),
         end=(Marker("<｜tool▁calls▁end｜>"),),
     ),
-    _dsml("deepseek_v3_2", "DeepSeek-V3.2", "function_calls"),
-    _dsml("deepseek_v4", "DeepSeek-V4", "tool_calls"),
-    _dsml("deepseek_v4_1", "DeepSeek-V4.1", "calls", " "),
+    typed_tags("deepseek_v3_2", "DeepSeek-V3.2", "function_calls"),
+    typed_tags("deepseek_v4", "DeepSeek-V4", "tool_calls"),
+    typed_tags("deepseek_v4_1", "DeepSeek-V4.1", "calls", " "),
+    typed_tags("gigachat3_5", "GigaChat 3.5", "tool_calls", mark="｜GCML｜"),
     ToolFormat(
         "glm4_5",
         "GLM-4.5, GLM-4.6",
-        ((Marker("<tool_call>"), NAME, "\n", _keys_and_values("\n"), Marker("</tool_call>")),),
+        ((Marker("<tool_call>"), NAME, "\n", keys_and_values("\n"), Marker("</tool_call>")),),
         separator=BETWEEN,
     ),
     ToolFormat(
         "glm4_7",
         "GLM-4.7, GLM-5, Ling 3, Poolside, Spark 2.5",
-        ((Marker("<tool_call>"), NAME, _keys_and_values(""), Marker("</tool_call>")),),
+        ((Marker("<tool_call>"), NAME, keys_and_values(), Marker("</tool_call>")),),
+        separator=BETWEEN,
+    ),
+    ToolFormat(
+        "k2_horizon",
+        "K2 Horizon",
+        ((Marker("<ifm|tool_call>"), NAME, NO_LINE, keys_and_values(NO_LINE, "ifm|"), Marker("</ifm|tool_call>")),),
+        begin=(Marker("<ifm|tool_calls>"), NO_LINE),
+        end=(NO_LINE, Marker("</ifm|tool_calls>")),
+        separator=(NO_LINE,),
+    ),
+    ToolFormat(
+        "iquest_q1",
+        "IQuest Q1",
+        ((Marker("<iquest_tool_call>"), NAME, keys_and_values(), Marker("</iquest_tool_call>")),),
         separator=BETWEEN,
     ),
     ToolFormat(
@@ -264,26 +235,51 @@ _TABLE: list[ToolFormat] = [
         end=(Marker("<|tool_calls_section_end|>"),),
     ),
     ToolFormat(
+        "kimi_k3",
+        "Kimi K3",
+        (
+            (
+                *(OPEN, 'call tool="', NAME, '" index="', CallId("[0-9]{1,6}", first=1), '"', SEP),
+                Parameters(
+                    (OPEN, 'argument key="', KEY, '" type="string"', SEP, VALUE, CLOSE, "argument", SEP),
+                    (OPEN, 'argument key="', KEY, '" type="', TYPE, '"', SEP, VALUE, CLOSE, "argument", SEP),
+                    "<|close|>argument<|sep|>",
+                ),
+                *(CLOSE, "call", SEP),
+            ),
+        ),
+        begin=(OPEN, "tools", SEP),
+        end=(CLOSE, "tools", SEP),
+        text_after=False,
+        channel=Channel((OPEN, "response", SEP), (CLOSE, "response", SEP), (CLOSE, "message", SEP)),
+    ),
+    ToolFormat(
         "cohere",
         "Command R7B, Command A",
         (
             (
                 Gap("(?:\\n[ ]{4})?", "\n    "),
-                *_json("parameters", "tool_name", ('"tool_call_id":', SPACE, '"', CallId("[0-9]{1,6}"), '"', *COMMA)),
+                *json_call(
+                    "parameters", "tool_name", ('"tool_call_id":', SPACE, '"', CallId("[0-9]{1,6}"), '"', *COMMA)
+                ),
             ),
         ),
         begin=(Marker("<|START_ACTION|>"), "["),
         separator=COMMA[:1],
         end=(LINE, "]", Marker("<|END_ACTION|>")),
     ),
-    _lone("exaone4", "EXAONE 4", (Marker("<tool_call>"), NO_LINE), (NO_LINE, Marker("</tool_call>"))),
-    _lone("ernie4_5", "ERNIE 4.5", (Marker("<tool_call>"), LINE), (LINE, Marker("</tool_call>"), LINE)),
-    _lone("longcat", "LongCat-Flash", (Marker("<longcat_tool_call>"), LINE), (LINE, Marker("</longcat_tool_call>"))),
-    _array(
-        "jamba", "Jamba 1.5, 1.6, 1.7", Marker("<tool_calls>"), Marker("</tool_calls>"), (NO_LINE, *_json(), NO_LINE)
+    lone("exaone4", "EXAONE 4", (Marker("<tool_call>"), NO_LINE), (NO_LINE, Marker("</tool_call>"))),
+    lone("ernie4_5", "ERNIE 4.5", (Marker("<tool_call>"), LINE), (LINE, Marker("</tool_call>"), LINE)),
+    lone("longcat", "LongCat-Flash", (Marker("<longcat_tool_call>"), LINE), (LINE, Marker("</longcat_tool_call>"))),
+    array(
+        "jamba",
+        "Jamba 1.5, 1.6, 1.7",
+        Marker("<tool_calls>"),
+        Marker("</tool_calls>"),
+        (NO_LINE, *json_call(), NO_LINE),
     ),
-    ToolFormat("xlam", "xLAM 2", (_json(),), bare=("[", "]"), separator=COMMA, text_after=False),
-    _array("granite3_1", "Granite 3.1, 3.2, 3.3", Marker("<tool_call>"), gap=SPACE),
+    ToolFormat("xlam", "xLAM 2", (json_call(),), bare=("[", "]"), separator=COMMA, text_after=False),
+    array("granite3_1", "Granite 3.1, 3.2, 3.3", Marker("<tool_call>"), gap=SPACE),
     ToolFormat(
         "plamo3",
         "PLaMo 3",
@@ -304,7 +300,7 @@ _TABLE: list[ToolFormat] = [
             (
                 *(Marker("<｜tool_call_begin｜>"), "function", Marker("<｜tool_sep｜>")),
                 *('<steptml:invoke name="', NAME, '">'),
-                _tags(('<steptml:parameter name="', '">'), "</steptml:parameter>"),
+                tags(('<steptml:parameter name="', '">'), "</steptml:parameter>"),
                 *("</steptml:invoke>", Marker("<｜tool_call_end｜>")),
             ),
         ),
@@ -318,7 +314,7 @@ _TABLE: list[ToolFormat] = [
         (
             (
                 *(Marker("<tool_call>"), NAME, Marker("<tool_sep>"), NO_LINE),
-                *(_keys_and_values(""), Marker("</tool_call>")),
+                *(keys_and_values(), Marker("</tool_call>")),
             ),
         ),
         begin=(Marker("<tool_calls>"), NO_LINE),
@@ -328,7 +324,7 @@ _TABLE: list[ToolFormat] = [
     ToolFormat(
         "hy_v4",
         "Hunyuan 4",
-        ((Marker("<tool_call>"), NAME, _keys_and_values(""), Marker("</tool_call>")),),
+        ((Marker("<tool_call>"), NAME, keys_and_values(), Marker("</tool_call>")),),
         begin=(Marker("<tool_calls>"), NO_LINE),
         end=(NO_LINE, Marker("</tool_calls>")),
         separator=(NO_LINE,),
@@ -447,17 +443,42 @@ ALIASES = {
 """Other names of formats."""
 
 
+SUFFIXED = ("hy_v3", "hy_v4")
+"""Formats whose marks have a suffix in some checkpoints, which then follows the name: ``hy_v3:opensource``."""
+
+
 def format_named(name: object) -> ToolFormat:
     """The format of this name.
 
     Raises:
         OptionsError: there is none (the nearest is named).
     """
-    call_format = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
-    if call_format is None:
+    base, colon, suffix = name.partition(":") if isinstance(name, str) else ("", "", "")
+    call_format = FORMATS.get(ALIASES.get(base, base))
+    if call_format is not None and colon and base in SUFFIXED and re.fullmatch(r"[\w.\-]{1,64}", suffix):
+        return _suffixed(call_format, suffix)
+    if call_format is None or colon:
         raise OptionsError(
             f"there is no tool call format {name!r}; {near_or_known(name, [*FORMATS, *ALIASES])}",
             option="format",
             value=name,
         )
     return call_format
+
+
+def _suffixed(form: ToolFormat, suffix: str) -> ToolFormat:
+    """A format whose marks have a suffix."""
+
+    def mark(text: str) -> str:
+        return f"{text[:-1]}:{suffix}>"
+
+    def change(pattern: Pattern) -> Pattern:
+        return tuple(map(of_piece, pattern))
+
+    def of_piece(piece: Piece) -> Piece:
+        if isinstance(piece, Parameters):
+            return replace(piece, string=change(piece.string), other=change(piece.other), closing=mark(piece.closing))
+        return Marker(mark(piece.text)) if isinstance(piece, Marker) else piece
+
+    calls = tuple(map(change, form.calls))
+    return replace(form, name=f"{form.name}:{suffix}", calls=calls, begin=change(form.begin), end=change(form.end))

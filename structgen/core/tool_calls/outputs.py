@@ -10,7 +10,16 @@ from structgen.core.tool_calls.definitions import Tool
 from structgen.core.tool_calls.grammar import START, GrammarBuilder
 from structgen.core.tool_calls.harmony import harmony_rules
 from structgen.core.tool_calls.nested_rules import NestedRules
-from structgen.core.tool_calls.patterns import ARGUMENTS, Gap, NestedArguments, Parameters, Piece, ToolFormat, named
+from structgen.core.tool_calls.patterns import (
+    ARGUMENTS,
+    Channel,
+    Gap,
+    NestedArguments,
+    Parameters,
+    Piece,
+    ToolFormat,
+    named,
+)
 from structgen.core.tool_calls.values import BLANKS
 from structgen.core.vocabulary.vocabulary import TextVocabulary, Vocabulary
 from structgen.options import JsonOptions
@@ -80,6 +89,9 @@ def _call(calls: Calls, builder: GrammarBuilder) -> int:
 def _text_rules(calls: Calls, builder: GrammarBuilder, one: int) -> None:
     """Calls in text."""
     form = calls.format
+    if form.channel is not None:
+        _channel_rules(calls, builder, one, form.channel)
+        return
     bare_text = full_match_dfa(f"{BLANKS}\\{form.bare_begins}[^]*") if form.bare is not None else None
     text = builder.free_text([word for word in (form.trigger, *form.markers()) if word], bare_text)
     before = text
@@ -102,6 +114,18 @@ def _text_rules(calls: Calls, builder: GrammarBuilder, one: int) -> None:
             builder.rule(after, *text, one, after)
     else:
         builder.rule(START, *before, _run(calls, builder, one))
+
+
+def _channel_rules(calls: Calls, builder: GrammarBuilder, one: int, channel: Channel) -> None:
+    """Text in a channel of its own, which perhaps is empty, and calls after it."""
+    text = builder.free_text(calls.format.markers()) if calls.free_text != "none" else ()
+    begin, last = (builder.optional(builder.pieces(each)) for each in (channel.begin, channel.last))
+    before = (*begin, *text, *builder.pieces(channel.end))
+    if calls.tools:
+        around = (builder.pieces(calls.format.begin), builder.pieces(calls.format.end))
+        builder.rule(START, *before, *around[0], _run(calls, builder, one), *around[1], *last)
+    if not (calls.required and calls.tools):
+        builder.rule(START, *before, *last)
 
 
 def _run(calls: Calls, builder: GrammarBuilder, one: int) -> int:

@@ -19,8 +19,8 @@ a string             this text
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 from typing import TypeAlias
@@ -68,10 +68,12 @@ class CallId:
     Attributes:
         expression: what it may be (the same in Python and ECMA-262).
         whole: what users see of it, with the tool's ``{name}``.
+        first: what is written of the first call that has none.
     """
 
     expression: str
     whole: str = "{id}"
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Parameters:
         is_searched: whether readers search for ``closing`` before they read JSON: then no string and no key in JSON
             can hold it, either.
         excluded: other texts that no string and no key holds.
+        misread: an expression of strings that readers take for something else (the same in Python and ECMA-262).
     """
 
     string: Pattern
@@ -100,6 +103,7 @@ class Parameters:
     closing: str
     is_searched: bool = False
     excluded: tuple[str, ...] = ()
+    misread: str = ""
 
     @property
     def tells_strings(self) -> bool:
@@ -193,6 +197,21 @@ SPACE = Gap("[ ]?", " ")
 
 
 @dataclass(frozen=True)
+class Channel:
+    """What stands around free text, which is before all calls.
+
+    Attributes:
+        begin: may stand before it: prompts end with it, or not.
+        end: stands after it, also where it is empty.
+        last: may end the output.
+    """
+
+    begin: Pattern
+    end: Pattern
+    last: Pattern
+
+
+@dataclass(frozen=True)
 class ToolFormat:
     """How a family of models writes tool calls.
 
@@ -207,6 +226,7 @@ class ToolFormat:
         names: an expression that names of tools match; None: they hold no blanks, nor what follows them.
         text_after: whether text may follow the calls.
         harmony: messages in channels, see `structgen.core.tool_calls.harmony`.
+        channel: what stands around free text; None: nothing.
     """
 
     name: str
@@ -219,6 +239,7 @@ class ToolFormat:
     names: str | None = None
     text_after: bool = True
     harmony: bool = False
+    channel: Channel | None = None
 
     @property
     def together(self) -> bool:
@@ -235,6 +256,8 @@ class ToolFormat:
         """The text that begins a call (or all of them), and that free text does not hold; "": calls are bare."""
         if self.bare is not None and not self.begin:
             return ""
+        if self.channel is not None:
+            return written(self.begin)
         first, second = (*(self.begin or self.calls[0]), "")[:2]
         return fixed(first) + (second.text if isinstance(first, str) and isinstance(second, Marker) else "")
 
@@ -247,8 +270,11 @@ class ToolFormat:
 
     def markers(self) -> tuple[str, ...]:
         """The texts of all markers, in order."""
+        around = () if self.channel is None else (*self.channel.begin, *self.channel.end, *self.channel.last)
         return tuple(
-            dict.fromkeys(_markers((*self.begin, *self.separator, *self.end, *(p for c in self.calls for p in c))))
+            dict.fromkeys(
+                _markers((*around, *self.begin, *self.separator, *self.end, *(p for c in self.calls for p in c)))
+            )
         )
 
 
@@ -258,12 +284,32 @@ def _markers(pattern: Pattern) -> Iterator[str]:
             yield piece.text
         elif isinstance(piece, WithId):
             yield from _markers(piece.pattern)
-        elif isinstance(piece, Parameters):
-            yield from _markers((*piece.string, *piece.other))
-        elif isinstance(piece, NestedArguments):
-            for form in (piece.argument, piece.member, piece.item):
-                yield from _markers((*form.string, *form.scalar, *form.object, *form.array))
-            yield from _markers((*piece.separator, *(q.mark for q in piece.spelled.strings)))
+        elif isinstance(piece, Parameters | NestedArguments):
+            for inner in patterns_of(piece):
+                yield from _markers(inner)
+
+
+def patterns_of(arguments: Parameters | NestedArguments) -> tuple[Pattern, ...]:
+    """All patterns in which arguments are written one by one, with what separates them and marks their strings."""
+    if isinstance(arguments, Parameters):
+        return arguments.string, arguments.other
+    forms = arguments.argument, arguments.member, arguments.item
+    kinds = (pattern for form in forms for pattern in (form.string, form.scalar, form.object, form.array))
+    return *kinds, arguments.separator, tuple(quotes.mark for quotes in arguments.spelled.strings)
+
+
+def changed(
+    arguments: Parameters | NestedArguments, change: Callable[[Pattern], Pattern]
+) -> Parameters | NestedArguments:
+    """Arguments with the pattern of each kind of value changed."""
+    if isinstance(arguments, Parameters):
+        return replace(arguments, string=change(arguments.string), other=change(arguments.other))
+
+    def of(forms: Forms) -> Forms:
+        return Forms(*(change(each) for each in (forms.string, forms.scalar, forms.object, forms.array)))
+
+    argument, member, item = map(of, (arguments.argument, arguments.member, arguments.item))
+    return replace(arguments, argument=argument, member=member, item=item)
 
 
 def fixed(piece: Piece) -> str:

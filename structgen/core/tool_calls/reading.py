@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from structgen.core.json_prefix import loads_partial
 from structgen.core.json_schema.formula.values import ANY, STRING
 from structgen.core.json_text import decode_exact
-from structgen.core.tool_calls.arguments import kinds_of, members_of
+from structgen.core.tool_calls.arguments import TYPE_NAMES, kinds_of, members_of
 from structgen.core.tool_calls.calls import CallPieces, Calls, ToolCall
 from structgen.core.tool_calls.definitions import Tool
 from structgen.core.tool_calls.harmony import end_of_call, next_header
@@ -22,6 +22,7 @@ from structgen.core.tool_calls.nested_reading import NestedReader
 from structgen.core.tool_calls.patterns import (
     ARGUMENTS,
     KEY,
+    TYPE,
     VALUE,
     CallId,
     Gap,
@@ -33,6 +34,7 @@ from structgen.core.tool_calls.patterns import (
     fixed,
     name_expression,
     named,
+    written,
 )
 from structgen.core.tool_calls.values import is_json
 
@@ -79,8 +81,17 @@ class CallReader:
             position = end
         if wrong is None:
             pieces.append(self._text[position:])
+        pieces = [self._of_channel(piece) if isinstance(piece, str) else piece for piece in pieces]
         has_calls = any(isinstance(piece, ToolCall) for piece in pieces)
         return [p for p in pieces if not isinstance(p, str) or p.strip() or (p and not has_calls)], wrong
+
+    def _of_channel(self, text: str) -> str:
+        """Free text without what stands around it."""
+        channel = self._format.channel
+        if channel is None:
+            return text
+        text = text.removesuffix(written(channel.last)).removesuffix(written(channel.end))
+        return text.removeprefix(written(channel.begin))
 
     # --- where calls are ---
     def _next(self, position: int) -> int | None:
@@ -154,6 +165,11 @@ class CallReader:
                 position = text.end()
                 if isinstance(piece, CallId) and tool is not None:
                     fields = fields._replace(id=piece.whole.format(name=tool.name, id=text[0]))
+            elif piece is TYPE:
+                name = next((name for name in TYPE_NAMES.values() if self._text.startswith(name, position)), None)
+                if name is None:
+                    return None
+                position += len(name)
             elif isinstance(piece, WithId):
                 with_id = self._match((*piece.pattern, *remaining), position, tool, fields)
                 if with_id is not None:

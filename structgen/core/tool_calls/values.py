@@ -59,9 +59,10 @@ def is_json(text: str, kinds: int) -> bool:
 
 
 @lru_cache(128)
-def _unwritable(closing: str, kinds: int, excluded: tuple[str, ...] = ()) -> Dfa:
+def _unwritable(closing: str, kinds: int, excluded: tuple[str, ...] = (), misread: str = "") -> Dfa:
     """Texts that a string cannot be: with what closes it inside, or excluded texts, or read as something else."""
     held = pattern_dfa("|".join(map(_escaped, [closing, *excluded] if closing else excluded)) or "[]")
+    held = union(held, full_match_dfa(misread)) if misread else held
     other = _json_dfa(kinds & ~STRING)
     return held if other is None else union(held, other)
 
@@ -70,7 +71,9 @@ def _escaped(text: str) -> str:
     return "".join(f"\\u{{{ord(c):X}}}" for c in text)
 
 
-def raw_strings(strings: Dfa, closing: str, kinds: int, max_states: int, excluded: tuple[str, ...] = ()) -> Dfa:
+def raw_strings(
+    strings: Dfa, closing: str, kinds: int, max_states: int, excluded: tuple[str, ...] = (), misread: str = ""
+) -> Dfa:
     """The strings of a language that can be written as they are.
 
     Args:
@@ -79,18 +82,22 @@ def raw_strings(strings: Dfa, closing: str, kinds: int, max_states: int, exclude
         kinds: all types that a value in their place can have; 0 where strings are marked as such.
         max_states: the most states of the automaton between characters; all together may be twice as many.
         excluded: what they do not hold besides.
+        misread: an expression of what they are not besides.
 
     Raises:
         TooComplexError: it has more.
     """
-    return difference(strings, _unwritable(closing, kinds, excluded), BYTE_STATES * max_states)
+    return difference(strings, _unwritable(closing, kinds, excluded, misread), BYTE_STATES * max_states)
 
 
-def lost_words(words: tuple[str, ...], closing: str, kinds: int) -> list[str]:
+def lost_words(words: tuple[str, ...], closing: str, kinds: int, misread: str = "") -> list[str]:
     """Those of some strings that cannot be written as they are."""
-    return [
-        word for word in words if (closing and closing in word) or (kinds & ~STRING and is_json(word, kinds | STRING))
-    ]
+
+    def is_lost(word: str) -> bool:
+        other = bool(misread) and re.fullmatch(misread, word) is not None
+        return other or bool(closing and closing in word) or bool(kinds & ~STRING and is_json(word, kinds | STRING))
+
+    return list(filter(is_lost, words))
 
 
 def json_text(value: Any) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from structgen.core.json_schema.formula.values import type_of
+from structgen.core.tool_calls.arguments import typed
 from structgen.core.tool_calls.calls import Calls, ToolCall
 from structgen.core.tool_calls.harmony import CALL_END, NEXT
-from structgen.core.tool_calls.nested_writing import arguments_text
 from structgen.core.tool_calls.patterns import (
     ARGUMENTS,
     JSON_NAME,
     KEY,
     NAME,
+    SPELLED_KEY,
     VALUE,
     CallId,
+    Forms,
     Gap,
     Marker,
     NestedArguments,
@@ -25,7 +28,47 @@ from structgen.core.tool_calls.patterns import (
     named,
     written,
 )
+from structgen.core.tool_calls.spelling import written_string
 from structgen.core.tool_calls.values import json_text
+
+
+def arguments_text(pattern: NestedArguments, arguments: Mapping[str, Any]) -> str:
+    """The text of arguments.
+
+    Raises:
+        TypeError, ValueError: a value is none of JSON.
+    """
+    return _members(pattern, pattern.argument, arguments)
+
+
+def _members(pattern: NestedArguments, forms: Forms, members: Mapping[Any, Any]) -> str:
+    texts = [_nested(pattern, forms, key, value) for key, value in members.items()]
+    return written(pattern.separator).join(texts)
+
+
+def _nested(pattern: NestedArguments, forms: Forms, key: Any, value: Any) -> str:
+    """A member, or an item (whose key is None)."""
+    spelled = pattern.spelled
+    constants = {None: spelled.null, True: spelled.true, False: spelled.false}
+    if isinstance(value, str):
+        form, text = forms.string, written_string(value, spelled.strings[0]) if spelled.strings else value
+    elif isinstance(value, Mapping):
+        form, text = forms.object, _members(pattern, pattern.member, value)
+    elif isinstance(value, Sequence):
+        items = [_nested(pattern, pattern.item, None, item) for item in value]
+        form, text = forms.array, written(pattern.separator).join(items)
+    else:
+        form = forms.scalar
+        text = constants[value] if value is None or isinstance(value, bool) else json_text(value)
+    return written(tuple(text if piece is VALUE else _key(pattern, piece, key) for piece in form))
+
+
+def _key(pattern: NestedArguments, piece: Any, key: Any) -> Any:
+    if piece not in (KEY, SPELLED_KEY):
+        return piece
+    if not isinstance(key, str):
+        raise TypeError(f"the key {key!r:.100} of an object is {type(key).__name__}, not a string")
+    return key if piece is KEY else written_string(key, pattern.spelled.strings[0])
 
 
 def write(calls: Calls, pieces: Iterable[str | ToolCall]) -> str:
@@ -40,7 +83,8 @@ def write(calls: Calls, pieces: Iterable[str | ToolCall]) -> str:
             number += len(run)
             run = []
         text += piece
-    return text
+    channel = calls.format.channel
+    return text if channel is None or number else text + written(channel.end)
 
 
 def _run(form: ToolFormat, run: list[ToolCall], number: int, at_start: bool) -> str:
@@ -50,7 +94,8 @@ def _run(form: ToolFormat, run: list[ToolCall], number: int, at_start: bool) -> 
     inside = written(form.separator).join(calls)
     if form.bare is not None and at_start:
         return form.bare[0] + inside + form.bare[1]
-    return written(form.begin) + inside + written(form.end)
+    before = () if form.channel is None else form.channel.end
+    return written((*before, *form.begin)) + inside + written(form.end)
 
 
 def _call(pattern: Pattern, call: ToolCall, number: int) -> str:
@@ -73,13 +118,13 @@ def _call(pattern: Pattern, call: ToolCall, number: int) -> str:
 
 def _id(piece: CallId, call: ToolCall, number: int) -> str:
     if call.id is None:
-        return str(number)
+        return str(piece.first + number)
     before, after = piece.whole.format(name=call.name, id="\0").split("\0")
     return call.id.removeprefix(before).removesuffix(after)
 
 
 def _argument(pattern: Parameters, name: str, value: Any) -> str:
-    pieces = pattern.string if isinstance(value, str) else pattern.other
+    pieces = pattern.string if isinstance(value, str) else typed(pattern.other, type_of(value))
     return _filled(pieces, name, value if isinstance(value, str) else json_text(value))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
-from structgen.generation.models.model_runner import Part, Reading
+from structgen.errors import ModelError
+from structgen.generation.models.model_runner import NO_DRAFTS, Part, Reading
 from structgen.generation.models.transformers_model import TransformersModel
 
 TOLERANCE = 1e-3
@@ -182,3 +184,26 @@ def _by_windows(target: TransformersModel, windows: dict[int, int | None]) -> st
     kinds = getattr(config, "layer_types", None) or [SLIDING] * config.num_hidden_layers
     silent = [layer for layer, found in windows.items() if kinds[layer] == SLIDING and found != window]
     return f"layer {silent[0]} does not tell its window" if silent else None
+
+
+class PackedOneByOne(PackedModel):
+    """A ``PackedModel`` that reads a token a call: its logits depend on the tokens before it only, bit for bit."""
+
+    def read(self, parts: Sequence[Part]) -> Reading:
+        """See ``RaggedReader.read``.
+
+        Raises:
+            ModelError: a tree is to be read.
+        """
+        import torch
+
+        logits, starts = list[Any](), list[int]()
+        for part in parts:
+            if part.parents is not None:
+                raise ModelError(NO_DRAFTS)
+            starts.append(len(logits))
+            for place, token in enumerate(part.tokens, 1):
+                read = super().read([Part(part.row, [token])]).logits
+                if not part.last_only or place == len(part.tokens):
+                    logits.append(read)
+        return Reading(torch.cat(logits), starts, [len(part.tokens) for part in parts])

@@ -7,8 +7,7 @@ from typing import Any
 from structgen.errors import ModelError
 from structgen.generation.models.capabilities import capabilities_of
 from structgen.generation.models.model_runner import RaggedReader
-from structgen.generation.models.packed_model import PackedModel, why_not_packed
-from structgen.generation.models.packed_one_by_one import PackedOneByOne
+from structgen.generation.models.packed_model import PackedModel, PackedOneByOne, why_not_packed
 from structgen.generation.models.padded_rows import PaddedRows
 from structgen.generation.models.threads import share_turn
 from structgen.generation.models.transformers_model import TransformersModel

@@ -24,14 +24,12 @@ from structgen.generation.decoding.closing_budget import MAX_TOKEN_BYTES
 from structgen.generation.decoding.output import Output
 from structgen.generation.models.model_runner import RaggedReader
 from structgen.generation.models.threads import turn_of
-from structgen.generation.scheduler.admission import SequenceAdmission, yields
+from structgen.generation.scheduler.admission import Queue, SequenceAdmission, yields
 from structgen.generation.scheduler.budget import SchedulerLimits, StepCost
 from structgen.generation.scheduler.drafting import Drafting
 from structgen.generation.scheduler.prompt_pieces import PromptPieces, Unread
-from structgen.generation.scheduler.queue import Queue
 from structgen.generation.scheduler.request import Event, Handle, Request, State, event_of
-from structgen.generation.scheduler.sequence_tasks import SequenceTasks
-from structgen.generation.scheduler.sequence_turns import SequenceTurns
+from structgen.generation.scheduler.sequence_tasks import SequenceTasks, SequenceTurns
 from structgen.generation.scheduler.step import MIN_SHARED, ModelStep
 from structgen.generation.speculative.prediction import Prediction
 from structgen.generation.speculative.tree import DraftTree

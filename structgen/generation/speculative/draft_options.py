@@ -16,12 +16,12 @@ from structgen.generation.speculative.cost import Cost, cost_of
 from structgen.generation.speculative.datastore import Datastore, RetrievalDrafter, fingerprint
 from structgen.generation.speculative.drafter import Drafter
 from structgen.generation.speculative.followed import NAMES as WITHOUT_MODEL
+from structgen.generation.speculative.followed import ClosingDrafter
 from structgen.generation.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.generation.speculative.layer_skip import LayerSkipDrafter
 from structgen.generation.speculative.length import CostAware
 from structgen.generation.speculative.lookahead import LookaheadDrafter
 from structgen.generation.speculative.model_drafter import ModelDrafter
-from structgen.generation.speculative.near_end import ClosingDrafter
 from structgen.generation.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.generation.speculative.recycling import RecyclingDrafter
 from structgen.generation.speculative.shape import ShapeDrafter

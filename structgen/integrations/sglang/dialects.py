@@ -7,21 +7,26 @@ gives a carrier (`structgen.integrations.carriers`) instead, and the detector re
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from structgen.integrations.engine_hooks import Hook
 
 if TYPE_CHECKING:
     from structgen.integrations.carriers import TextPlace
 
-TARGET = "sglang.srt.function_call.function_call_parser.FunctionCallParser.get_structure_constraint"
-PARAMETERS = ["self", "tool_choice", "parallel_tool_calls", "thinking_mode"]
 FORMATS: dict[str, tuple[str, TextPlace]] = {
     "Apertus2509Detector": ("apertus", "before"),
     "CohereCommand4Detector": ("cohere", "before"),
+    "DotsToolDetector": ("dots", "before"),
     "Gemma4Detector": ("gemma4", "before"),
+    "GigaChat35Detector": ("gigachat3_5", "before"),
+    "GigaChat3Detector": ("gigachat3", "before"),
     "Glm4MoeDetector": ("glm4_5", "before"),
     "HunyuanDetector": ("hy_v3", "before"),
+    "IQuestQ1Detector": ("iquest_q1", "before"),
+    "K2V3Detector": ("k2_horizon", "before"),
+    "KimiK3Detector": ("kimi_k3", "before"),
     "Lfm2Detector": ("lfm2", "before"),
     "Ling3Detector": ("glm4_7", "before"),
     "MiMoDetector": ("mimo", "before"),
@@ -33,25 +38,6 @@ FORMATS: dict[str, tuple[str, TextPlace]] = {
 }
 """Format and place of other text, by the class of SGLang's detector."""
 
-_REGISTERED: set[str] = set()
-
-
-def register() -> str:
-    """Register the hook. What stands in the way, or "". Calling it again changes nothing."""
-    try:
-        from sglang.srt.function_call.function_call_parser import FunctionCallParser
-        from sglang.srt.plugins.hook_registry import HookRegistry, HookType
-    except ImportError as error:
-        return str(error)
-    method = getattr(FunctionCallParser, "get_structure_constraint", None)
-    parameters = list(inspect.signature(method).parameters) if method else None
-    if parameters != PARAMETERS:
-        return f"FunctionCallParser.get_structure_constraint takes {parameters}, not {PARAMETERS}"
-    if TARGET not in _REGISTERED:
-        HookRegistry.register(TARGET, structure_constraint, HookType.AROUND)
-        _REGISTERED.add(TARGET)
-    return ""
-
 
 def structure_constraint(
     original: Callable[..., Any],
@@ -60,8 +46,8 @@ def structure_constraint(
     parallel_tool_calls: bool = True,
     thinking_mode: bool = False,
 ) -> Any:
-    """`FunctionCallParser.get_structure_constraint`: kind and value of the constraint of a request, or None."""
-    dialect = FORMATS.get(type(parser.detector).__name__) if is_backend() else None
+    """Around `FunctionCallParser.get_structure_constraint`: kind and value of the constraint of a request, or None."""
+    dialect = _dialect(parser.detector) if is_backend() else None
     is_named = not isinstance(tool_choice, str) and tool_choice is not None
     asked = tool_choice == "required" or is_named or (tool_choice == "auto" and _is_strict(parser))
     if dialect is None or not asked or not parser.tools:
@@ -69,6 +55,15 @@ def structure_constraint(
     tools = [tool for tool in parser.structural_tag_tools() if not is_named or _is_meant(tool, tool_choice)]
     parser.detector.parses_required_natively = lambda: True  # the detector reads the calls, not a reader of JSON
     return "structural_tag", _tag(dialect, tools, tool_choice != "auto", parallel_tool_calls and not is_named)
+
+
+def _dialect(detector: Any) -> tuple[str, TextPlace] | None:
+    """Format and place of other text of a detector; Hunyuan's marks are those of the tokenizer."""
+    dialect = FORMATS.get(type(detector).__name__)
+    if dialect is None or dialect[0] != "hy_v3":
+        return dialect
+    _, colon, suffix = detector.bot_token.strip("<>").partition(":")
+    return ("hy_v3" if detector._has_tool_sep else "hy_v4") + colon + suffix, dialect[1]
 
 
 def _tag(dialect: tuple[str, TextPlace], tools: list[Any], required: bool, parallel: bool) -> Any:
@@ -102,3 +97,13 @@ def _is_strict(parser: Any) -> bool:
 
 def _is_meant(tool: Any, choice: Any) -> bool:
     return bool(tool.function.name == choice.function.name)
+
+
+HOOK = Hook(
+    "strict tool calls through detectors that have no structural tag",
+    "sglang.srt.function_call.function_call_parser.FunctionCallParser",
+    "get_structure_constraint",
+    ("tool_choice", "parallel_tool_calls", "thinking_mode"),
+    structure_constraint,
+)
+"""What gives them one."""

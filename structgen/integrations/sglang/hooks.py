@@ -1,19 +1,19 @@
-"""What SGLang's hook registry wraps for structgen: budgets of requests, and the walk along draft trees.
+"""What SGLang's hook registry wraps for structgen: tool calls, budgets of requests, the walk along draft trees.
 
 Nothing here imports structgen's engines before a request needs them.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any, cast
 
 from structgen.errors import OptionsError
-from structgen.integrations.engine_hooks import parameters_of
+from structgen.integrations.engine_hooks import Hook
 from structgen.integrations.engine_settings import on_budget
+from structgen.integrations.sglang import dialects
 
-_MANAGER = "sglang.srt.constrained.grammar_manager"
+_MANAGER = "sglang.srt.constrained.grammar_manager.GrammarManager"
 
 
 def closing(original: Callable[..., Any], manager: Any, request: Any) -> Any:
@@ -114,31 +114,17 @@ def _fill(requests: list[Any], links: list[Any], tokens: Any, bitmask: Any, numb
     bitmask[ends[~bitmask[ends].any(axis=1)]] = -1
 
 
-HOOKS: tuple[tuple[str, str, str, tuple[str, ...], Callable[..., Any]], ...] = (
-    ("closing within token budgets", f"{_MANAGER}.GrammarManager", "process_req_with_grammar", ("req",), closing),
-    ("closing within token budgets", f"{_MANAGER}.GrammarManager", "get_ready_grammar_requests", (), closing_later),
-    (
+HOOKS = (
+    dialects.HOOK,
+    Hook("closing within token budgets", _MANAGER, "process_req_with_grammar", ("req",), closing),
+    Hook("closing within token budgets", _MANAGER, "get_ready_grammar_requests", (), closing_later),
+    Hook(
         "draft trees in one walk",
         "sglang.srt.speculative.spec_utils",
         "generate_token_bitmask",
         ("reqs", "retrieve_next_token_cpu", "retrieve_next_sibling_cpu", "draft_tokens_cpu", "vocab_size"),
         walking,
+        needs="sgl_kernel",
     ),
 )
-"""What each gives, its owner and name, what it must take, and what is put around it. Each may be absent alone."""
-
-
-def misfit(owner: str, name: str, parameters: tuple[str, ...]) -> str:
-    """What differs in the installed SGLang; "" if nothing does. Imports the module."""
-    import pkgutil
-
-    if owner.startswith("sglang.srt.speculative") and importlib.util.find_spec("sgl_kernel") is None:
-        return f"{owner} needs sgl_kernel, which is not installed"
-    try:
-        method = getattr(pkgutil.resolve_name(owner), name, None)
-    except (ImportError, AttributeError) as error:
-        return f"{owner} is not there ({error})"
-    if method is None:
-        return f"{owner}.{name} is not there"
-    found = parameters_of(method)
-    return "" if found == parameters else f"{owner}.{name} takes {list(found)}, not {list(parameters)}"
+"""Each may be absent alone."""

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 from structgen.errors import IntegrationError
-from structgen.integrations.sglang import dialects
-from structgen.integrations.sglang.hooks import HOOKS, misfit
+from structgen.integrations.engine_hooks import make_fitting
+from structgen.integrations.sglang.hooks import HOOKS
 
 NAME = "structgen"
 MADE_FOR = "0.5.23"
@@ -36,22 +36,14 @@ def register() -> None:
         add_grammar_backend_choices([NAME])
     register_grammar_backend(NAME, make)
     _add_hooks()
-    missing = dialects.register()
-    if missing:
-        _log.warning("tool calls without a structural tag of SGLang's stay without one: %s", missing)
 
 
 @cache
 def _add_hooks() -> None:
-    """Have SGLang's registry wrap what budgets and draft trees hang on, once; what does not fit is left out."""
+    """Have SGLang's registry wrap what fits of `HOOKS`, once."""
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
-    for gives, owner, name, parameters, around in HOOKS:
-        differs = misfit(owner, name, parameters)
-        if differs:
-            _log.warning("structgen goes without %s: %s", gives, differs)
-        else:
-            HookRegistry.register(f"{owner}.{name}", around, HookType.AROUND)
+    make_fitting(HOOKS, _log, lambda hook: HookRegistry.register(hook.target, hook.around, HookType.AROUND))
 
 
 def fits() -> list[tuple[str, str, str, bool]]:
@@ -62,7 +54,7 @@ def fits() -> list[tuple[str, str, str, bool]]:
         differs = check_interface()
     except ImportError as error:
         differs = str(error)
-    hooks = [(gives, name, misfit(owner, name, parameters), False) for gives, owner, name, parameters, _ in HOOKS]
+    hooks = [(hook.gives, hook.name, hook.misfit(), False) for hook in HOOKS]
     return [("the backend", "BaseGrammarBackend, BaseGrammarObject", differs, True), *hooks]
 
 

@@ -7,10 +7,10 @@ Classes without a name get one of ours when vLLM loads them, and the builder giv
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from functools import wraps
 from typing import TYPE_CHECKING, Any
+
+from structgen.integrations.engine_hooks import Hook
 
 if TYPE_CHECKING:
     from structgen.integrations.carriers import TextPlace
@@ -19,19 +19,25 @@ PREFIX = "structgen_"
 """What the names of our structural tags begin with."""
 FORMATS: dict[str, tuple[str, TextPlace]] = {
     "ApertusToolParser": ("apertus", "before"),
+    "DotsToolParser": ("dots", "before"),
     "Ernie45ToolParser": ("ernie4_5", "before"),
     "Gemma4EngineToolParser": ("gemma4", "before"),
+    "GigaChat3ToolParser": ("gigachat3", "before"),
     "Granite20bFCToolParser": ("granite_20b_fc", "before"),
     "GraniteEngineToolParser": ("granite3", "before"),
     "Granite4ToolParser": ("hermes", "before"),
     "HunyuanA13BToolParser": ("hunyuan_a13b", "before"),
     "HYV3ToolParser": ("hy_v3", "before"),
+    "HYV4ToolParser": ("hy_v4", "before"),
     "Internlm2ToolParser": ("internlm2", "before"),
     "JambaToolParser": ("jamba", "before"),
+    "K2HorizonToolParser": ("k2_horizon", "before"),
+    "KimiK3ToolParser": ("kimi_k3", "before"),
     "Lfm2ToolParser": ("lfm2", "before"),
     "Llama4PythonicToolParser": ("llama4", "instead"),
     "MinimaxM3ToolParser": ("minimax_m3", "before"),
     "Olmo3PythonicToolParser": ("olmo3", "instead"),
+    "PoolsideV1ToolParser": ("glm4_5", "before"),
     "PythonicToolParser": ("pythonic", "instead"),
     "SeedOssEngineToolParser": ("seed_oss", "before"),
     "Step3ToolParser": ("step3", "before"),
@@ -39,51 +45,39 @@ FORMATS: dict[str, tuple[str, TextPlace]] = {
 }
 """Format and place of other text, by the class of vLLM's parser. Parsers that do not read what their models write (of
 FunctionGemma numbers, of Phi-4-mini calls after a line feed) are left as they are."""
-SINGLE = {"internlm2"}
-"""Formats of which vLLM's parser reads one call."""
-METHOD = "_load_lazy_parser"
+REPLACED = {"HYV4ToolParser", "KimiK3ToolParser"}
+"""Classes whose own structural tag leaves the values of arguments free: it is replaced by ours."""
 
 
-def patch() -> str:
-    """Give parsers that vLLM loads from now on our structural tags. What stands in the way, or "". Once."""
-    try:
-        from vllm.tool_parsers.abstract_tool_parser import ToolParserManager
-    except ImportError as error:
-        return str(error)
-    method = inspect.getattr_static(ToolParserManager, METHOD, None)
-    if not isinstance(method, classmethod):
-        return f"ToolParserManager.{METHOD} is no class method"
-    parameters = list(inspect.signature(method.__func__).parameters)
-    if parameters != ["cls", "name"]:
-        return f"ToolParserManager.{METHOD} takes {parameters[1:]}, not ['name']"
-    if not hasattr(method.__func__, "structgen_original"):
-        setattr(ToolParserManager, METHOD, classmethod(_loading(method.__func__)))
-    return ""
-
-
-def _loading(original: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    """`ToolParserManager._load_lazy_parser`, which gives a class without a structural tag one of ours."""
-
-    @wraps(original)
-    def load(cls: Any, name: str) -> Any:
-        parser = original(cls, name)
-        dialect = FORMATS.get(parser.__name__)
-        if dialect is not None and parser.structural_tag_model is None:
-            _give(parser, *dialect)
-        return parser
-
-    load.structgen_original = original  # type: ignore[attr-defined]
-    return load
+def loading(original: Callable[..., Any], cls: Any, name: str) -> Any:
+    """Around `ToolParserManager._load_lazy_parser`: a class without a structural tag gets one of ours."""
+    parser = original(cls, name)
+    dialect = FORMATS.get(parser.__name__)
+    if dialect is not None and (parser.structural_tag_model is None or parser.__name__ in REPLACED):
+        _give(parser, *dialect)
+    return parser
 
 
 def _give(parser: Any, form: str, text: TextPlace) -> None:
     import vllm.envs as envs
-    from vllm.tool_parsers.structural_tag_registry import register_vllm_structural_tag
 
-    register_vllm_structural_tag(PREFIX + form)(builder(form, text))
-    parser.structural_tag_model = PREFIX + form
+    if parser.structural_tag_model is not None:  # asked for with the checkpoint's suffix, where it has one
+        _register(parser.structural_tag_model, form, text)
+    elif form == "hy_v3":  # its parser knows the suffix, and vLLM does not ask for it
+        parser.structural_tag_model = property(lambda self: _register(PREFIX + form + self.suffix, form, text))
+    else:
+        parser.structural_tag_model = _register(PREFIX + form, form, text)
     if envs.VLLM_ENFORCE_STRICT_TOOL_CALLING:  # as `ToolParser.__init_subclass__` does for its own
         parser.supports_required_and_named = False
+
+
+def _register(name: str, form: str, text: TextPlace) -> str:
+    """Register the builder of a structural tag; its name."""
+    from vllm.tool_parsers.structural_tag_registry import register_vllm_structural_tag
+
+    suffix = name.removeprefix(PREFIX + form) if name.startswith(PREFIX) else ""
+    register_vllm_structural_tag(name)(builder(form + suffix, text))
+    return name
 
 
 def builder(form: str, text: TextPlace) -> Callable[..., Any]:
@@ -96,9 +90,21 @@ def builder(form: str, text: TextPlace) -> Callable[..., Any]:
 
         from structgen.integrations.carriers import carrier  # late: workers load the plugin, too
 
-        parallel = tool_choice != "forced" and form not in SINGLE
+        parallel = tool_choice != "forced"
         definitions = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]
-        form_of_tag = carrier(form, definitions, required=tool_choice != "auto", text=text, parallel=parallel)
+        form_of_tag = carrier(
+            form + token_suffix, definitions, required=tool_choice != "auto", text=text, parallel=parallel
+        )
         return StructuralTag.model_validate({"type": "structural_tag", "format": form_of_tag})
 
     return build
+
+
+HOOK = Hook(
+    "strict tool calls through parsers that have no structural tag",
+    "vllm.tool_parsers.abstract_tool_parser.ToolParserManager",
+    "_load_lazy_parser",
+    ("name",),
+    loading,
+)
+"""What gives them one, of all parsers that are loaded from then on."""

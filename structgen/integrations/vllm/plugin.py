@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from structgen.errors import IntegrationError, OptionsError, StructgenError, dotted
-from structgen.integrations.engine_hooks import Hook, differing
+from structgen.integrations.engine_hooks import Hook, differing, make_fitting
 from structgen.integrations.engine_settings import on_budget
 from structgen.integrations.vllm import dialects
 from structgen.integrations.vllm.settings import JSON_SETTING, NAME, SWITCH, json_options, refused_field
@@ -65,9 +65,7 @@ def register() -> None:
         )
     for hook in BACKEND:
         hook.make()
-    missing = dialects.patch()
-    if missing:
-        _log.warning("tool calls without a structural tag of vLLM's stay without one: %s", missing)
+    make_fitting((dialects.HOOK,), _log)
 
 
 def class_misfit() -> str:
@@ -94,43 +92,36 @@ def installed_version() -> str:
 def fits() -> list[tuple[str, str, str, bool]]:
     """For each part: what it gives, what it hangs on, what differs ("" if nothing), whether the backend needs it."""
     classes = ("the backend", "StructuredOutputBackend, StructuredOutputGrammar", class_misfit(), True)
-    hooks = [(hook.gives, hook.name, hook.misfit(), hook in BACKEND) for hook in (*BACKEND, *EXTRAS)]
+    hooks = [(hook.gives, hook.name, hook.misfit(), hook in BACKEND) for hook in (*BACKEND, dialects.HOOK, *EXTRAS)]
     return [classes, *hooks]
 
 
 def make_extras() -> None:
     """Wrap what budgets, masks in one call and drafts hang on; what does not fit is left out."""
-    for hook in EXTRAS:
-        misfit = hook.misfit()
-        if misfit:
-            _log.warning("structgen goes without %s: %s", hook.gives, misfit)
-        else:
-            hook.make()
+    make_fitting(EXTRAS, _log)
 
 
-def _validating(original: Callable[..., None]) -> Callable[..., None]:
-    """`SamplingParams._validate_structured_outputs`, with structgen in place of vLLM's choice of a backend."""
-
-    def validate(self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
-        asked, config = self.structured_outputs, structured_outputs_config
-        is_left_to_vllm = (
-            config is None or asked is None or tokenizer is None or getattr(model_config, "is_diffusion", False)
-        )
-        if is_left_to_vllm or config.backend != "auto":
-            if not is_left_to_vllm:
-                _log.warning(
-                    "%s=1, but structured_outputs_config.backend is %r; that is what is used", SWITCH, config.backend
-                )
-            original(self, model_config, structured_outputs_config, tokenizer)
-            return
-        if asked._backend not in (None, "auto") and not asked._backend_was_auto:
-            original(self, model_config, structured_outputs_config, tokenizer)  # which refuses it
-            return
-        _check(asked, model_config, tokenizer, self.all_stop_token_ids, self.extra_args)
-        asked._backend, asked._backend_was_auto = NAME, True
-        asked.__post_init__()
-
-    return validate
+def _validating(
+    original: Callable[..., None], self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any
+) -> None:
+    """Around `SamplingParams._validate_structured_outputs`: structgen in place of vLLM's choice of a backend."""
+    asked, config = self.structured_outputs, structured_outputs_config
+    is_left_to_vllm = (
+        config is None or asked is None or tokenizer is None or getattr(model_config, "is_diffusion", False)
+    )
+    if is_left_to_vllm or config.backend != "auto":
+        if not is_left_to_vllm:
+            _log.warning(
+                "%s=1, but structured_outputs_config.backend is %r; that is what is used", SWITCH, config.backend
+            )
+        original(self, model_config, structured_outputs_config, tokenizer)
+        return
+    if asked._backend not in (None, "auto") and not asked._backend_was_auto:
+        original(self, model_config, structured_outputs_config, tokenizer)  # which refuses it
+        return
+    _check(asked, model_config, tokenizer, self.all_stop_token_ids, self.extra_args)
+    asked._backend, asked._backend_was_auto = NAME, True
+    asked.__post_init__()
 
 
 def _check(
@@ -171,92 +162,75 @@ def _check(
         raise VLLMValidationError(str(error), parameter=place) from error
 
 
-def _initialising(original: Callable[..., None]) -> Callable[..., None]:
-    """`StructuredOutputManager.grammar_init`, which knows structgen's backend besides."""
+def _initialising(original: Callable[..., None], self: Any, request: Any) -> None:
+    """Around `StructuredOutputManager.grammar_init`: it knows structgen's backend besides."""
+    params = None if request.structured_output_request is None else request.sampling_params
+    asked = None if params is None else params.structured_outputs
+    if asked is not None and asked._backend == NAME and self.backend is None:
+        from structgen.integrations.vllm.backend import VllmBackend
 
-    def grammar_init(self: Any, request: Any) -> None:
-        params = None if request.structured_output_request is None else request.sampling_params
-        asked = None if params is None else params.structured_outputs
-        if asked is not None and asked._backend == NAME and self.backend is None:
-            from structgen.integrations.vllm.backend import VllmBackend
-
-            make_extras()
-            vocab_size = self.vllm_config.model_config.get_vocab_size()
-            self.backend = VllmBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
-            self.backend_name = NAME
-        original(self, request)
-
-    return grammar_init
+        make_extras()
+        vocab_size = self.vllm_config.model_config.get_vocab_size()
+        self.backend = VllmBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=vocab_size)
+        self.backend_name = NAME
+    original(self, request)
 
 
-def _creating(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`StructuredOutputManager._create_grammar`, whose grammars know the request's budget."""
+def _creating(original: Callable[..., Any], self: Any, request: Any) -> Any:
+    """Around `StructuredOutputManager._create_grammar`: grammars know the request's budget."""
+    grammar = original(self, request)
+    from structgen.integrations.vllm.owner import give_budget
 
-    def create_grammar(self: Any, request: Any) -> Any:
-        grammar = original(self, request)
-        from structgen.integrations.vllm.owner import give_budget
-
-        give_budget(grammar, request, self.vllm_config.model_config)
-        return grammar
-
-    return create_grammar
+    give_budget(grammar, request, self.vllm_config.model_config)
+    return grammar
 
 
-def _masking(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`StructuredOutputManager.grammar_bitmask`, in one call for many rows."""
+def _masking(
+    original: Callable[..., Any],
+    self: Any,
+    requests: dict[str, Any],
+    structured_output_request_ids: list[str],
+    scheduled_spec_decode_tokens: dict[str, list[int]],
+) -> Any:
+    """Around `StructuredOutputManager.grammar_bitmask`: one call for many bitmask rows."""
+    from structgen.integrations.vllm.masks import bitmask
 
-    def grammar_bitmask(
-        self: Any,
-        requests: dict[str, Any],
-        structured_output_request_ids: list[str],
-        scheduled_spec_decode_tokens: dict[str, list[int]],
-    ) -> Any:
-        from structgen.integrations.vllm.masks import bitmask
-
-        return bitmask(self, requests, structured_output_request_ids, scheduled_spec_decode_tokens, original)
-
-    return grammar_bitmask
+    return bitmask(self, requests, structured_output_request_ids, scheduled_spec_decode_tokens, original)
 
 
-def _drafting(original: Callable[..., None]) -> Callable[..., None]:
-    """`Scheduler.update_draft_token_ids`, which then drafts what the constraint knows."""
+def _drafting(original: Callable[..., None], self: Any, draft_token_ids: Any) -> None:
+    """Around `Scheduler.update_draft_token_ids`: then what the constraint knows is drafted."""
+    original(self, draft_token_ids)
+    if self.structured_output_manager.backend_name == NAME:
+        from structgen.integrations.vllm.drafts import draft
 
-    def update_draft_token_ids(self: Any, draft_token_ids: Any) -> None:
-        original(self, draft_token_ids)
-        if self.structured_output_manager.backend_name == NAME:
-            from structgen.integrations.vllm.drafts import draft
-
-            draft(self, draft_token_ids.req_ids)
-
-    return update_draft_token_ids
+        draft(self, draft_token_ids.req_ids)
 
 
-_MANAGER = ("vllm.v1.structured_output", "StructuredOutputManager")
+_MANAGER = "vllm.v1.structured_output.StructuredOutputManager"
 BACKEND = (
     Hook(
         "the backend",
-        "vllm.sampling_params",
-        "SamplingParams",
+        "vllm.sampling_params.SamplingParams",
         "_validate_structured_outputs",
         ("model_config", "structured_outputs_config", "tokenizer"),
         _validating,
     ),
-    Hook("the backend", *_MANAGER, "grammar_init", ("request",), _initialising),
+    Hook("the backend", _MANAGER, "grammar_init", ("request",), _initialising),
 )
 """Without these there is no backend."""
 EXTRAS = (
-    Hook("closing within token budgets", *_MANAGER, "_create_grammar", ("request",), _creating),
+    Hook("closing within token budgets", _MANAGER, "_create_grammar", ("request",), _creating),
     Hook(
         "masks of a step in one call",
-        *_MANAGER,
+        _MANAGER,
         "grammar_bitmask",
         ("requests", "structured_output_request_ids", "scheduled_spec_decode_tokens"),
         _masking,
     ),
     Hook(
         "drafts from the constraint",
-        "vllm.v1.core.sched.scheduler",
-        "Scheduler",
+        "vllm.v1.core.sched.scheduler.Scheduler",
         "update_draft_token_ids",
         ("draft_token_ids",),
         _drafting,

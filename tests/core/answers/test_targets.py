@@ -207,3 +207,28 @@ def test_llama_cpps_converter_takes_what_is_sent() -> None:
             matcher = grammar.matcher()
             text = json.dumps(lowered.forth(example.value), default=float, separators=(", ", ": ")).encode()
             assert matcher.accept_bytes(text) and matcher.is_accepting(), (name, example.text)
+
+
+@pytest.mark.parametrize("engine", ["xgrammar", "llguidance"])
+def test_other_engines_mean_what_is_sent(engine: str) -> None:
+    """Their own compilers take what is sent, allow its documents, and refuse those that miss it by one keyword."""
+    pytest.importorskip("xgrammar") if engine == "xgrammar" else pytest.importorskip("llguidance")
+    from structgen.benchmarking.engines import load_engine
+    from structgen.benchmarking.vocabularies import BenchVocabulary
+
+    end = 256
+    words = BenchVocabulary("bytes", [*(bytes([byte]) for byte in range(end)), b""], end, lambda text: [*text.encode()])
+    peer = load_engine(engine, words)
+    for name, schema in SCHEMAS.items():
+        lowered = structgen.lower(schema, engine)
+        start = peer.compile(json.dumps(lowered.sent))
+        right = [lowered.forth(one.value) for one in structgen.examples({**DRAFT, **lowered.meant}, 4)]
+        wrong = [one.value for one in structgen.examples({**DRAFT, **lowered.sent}, 4, style="invalid")]
+        for number, value in enumerate(right + wrong):
+            text = json.dumps(value, default=float, ensure_ascii=False)
+            session = start()
+            is_taken = all(session.accept(byte) for byte in text.encode())
+            if is_taken:
+                session.fill()
+                is_taken = bool(peer.row[end // 32] >> end % 32 & 1)
+            assert is_taken is (number < len(right)), (name, text)

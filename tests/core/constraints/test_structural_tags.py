@@ -13,7 +13,7 @@ import pytest
 from structgen.core.constraints.specs import ConstraintSpec
 from structgen.core.engines.bitmask import allocate_token_bitmask
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import SpecificationError
+from structgen.errors import SpecificationError, UnsupportedSchemaError
 from structgen.integrations.engine_requests import special_names
 from structgen.options import JsonOptions
 
@@ -158,6 +158,20 @@ def test_names_of_special_tokens_are_these_tokens() -> None:
 SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "string", "maxLength": 9}, "n": {"type": "integer"}, "l": {"type": "array"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+DEEP = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "string"},
+        "o": {
+            "type": "object",
+            "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
+            "required": ["l"],
+            "additionalProperties": False,
+        },
+    },
     "required": ["a"],
     "additionalProperties": False,
 }
@@ -332,6 +346,28 @@ TEXTS: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         ],
         ['<|open|>argument key="a" type="number"<|sep|>3<|close|>argument<|sep|>'],
     ),
+    "Cohere's": (
+        tag("<f>", style("cohere_xml", DEEP), "</f>"),
+        [
+            '<f><cofl:value name="a" type="raw">3</cofl:value></f>',
+            '<f>\n<cofl:value name="a" type="raw">x</cofl:value><cofl:value name="o" type="dict"><cofl:value name="l" '
+            'type="list"><cofl:value type="json">3</cofl:value></cofl:value></cofl:value></f>',
+        ],
+        [
+            '<f><cofl:value name="a" type="json">3</cofl:value></f>',
+            '<f><cofl:value name="a" type="raw">x</cofl:value><cofl:value name="b" type="raw">x</cofl:value></f>',
+            '<f><cofl:value name="a" type="raw">x</cofl:value><cofl:value name="o" type="dict"></cofl:value></f>',
+        ],
+    ),
+    "MiniMax M3's": (
+        style("minimax_m3_xml", DEEP),
+        [
+            "]<]minimax[>[<a>3]<]minimax[>[</a>",
+            "]<]minimax[>[<a>x]<]minimax[>[</a>]<]minimax[>[<o>]<]minimax[>[<l>]<]minimax[>[<item>3]<]minimax[>[</item>"
+            "]<]minimax[>[</l>]<]minimax[>[</o>",
+        ],
+        ["]<]minimax[>[<a>x]<]minimax[>[</a>]<]minimax[>[<b>x]<]minimax[>[</b>", "]<]minimax[>[<o>]<]minimax[>[</o>"],
+    ),
     "a value": (
         tag("<v>", style("qwen_xml", {"type": "string"}), "</v>"),
         ["<v></v>", "<v>a</parameter></v>"],
@@ -402,6 +438,15 @@ def test_grammars_and_expressions_of_requests_name_tokens_too() -> None:
     for kind, source in (("grammar", 'root ::= "x<|end|>"'), ("regex", r"x<\|end\|>")):
         matcher = ConstraintSpec(kind, source, OPTIONS, special_names(VOCABULARY)).compile(VOCABULARY).matcher()
         assert matcher.accept_token(ord("x")) and matcher.accept_token(257) and matcher.is_accepting()
+
+
+@pytest.mark.parametrize("format", [
+    style("cohere_xml", {"type": "string"}),
+    style("minimax_m3_xml", excludes=["a"]),
+], ids=["a value", "excludes"])  # fmt: skip
+def test_what_a_style_cannot_write_is_refused(format: Any) -> None:
+    with pytest.raises(UnsupportedSchemaError, match="style of a structural tag"):
+        ours(format)
 
 
 TAG = "/format"

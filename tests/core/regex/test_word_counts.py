@@ -8,9 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from structgen.core.regex.dfa import Dfa, count_words
+from structgen.core.regex.dfa import Dfa, count_words, short_words, words_everywhere
 from structgen.core.regex.pattern import pattern_dfa
-from structgen.core.regex.word_counts import short_words, words_everywhere
 
 PATTERNS = [
     "^$", "^[ab]{0,3}$", "^a*$", "^(ab?|[é€]{1,2}|😀)$", "^.{0,3}$", "^[^a]{2,40}$", "^(x|ab*c|a.{3})$", "^a+b{2,7}$",

@@ -1,4 +1,5 @@
-"""XGrammar's structural tags for the same formats: calls as we write them are theirs, too, and wrong ones are not."""
+"""XGrammar's structural tags for the same formats: calls as we write them are theirs, too, and wrong ones are not; the
+tags that it builds mean the same here."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from structgen.core.constraints.specs import ConstraintSpec
 from structgen.core.constraints.tools import tool_call
 from structgen.core.tool_calls.calls import ToolCall
 from tests.core.tool_calls.vocabularies import BYTES
@@ -29,6 +31,7 @@ FORMATS = [
     ("command_a_plus", "cohere", ""),
     ("deepseek_v4", "deepseek_v4", "\n\n"),
     ("deepseek_v4_1", "deepseek_v4_1", "\n\n"),
+    ("minimax_m3", "minimax_m3", ""),
 ]
 TOOLS: list[dict[str, Any]] = [
     {
@@ -93,11 +96,13 @@ def test_the_same_calls(name: str, theirs: str, before: str) -> None:
     constraint = tool_call(name, TOOLS, tool_choice="required")
     anything = tool_call(name, [{"name": "search", "parameters": {"type": "object"}}])
     ours = constraint.compile(BYTES)
+    of_tag = ConstraintSpec("structural_tag", tag.model_dump()).compile(BYTES)
     rng = random.Random(name)
     for _ in range(30):
         found = calls(rng)
         for valid, given in ((True, found), (False, wrong(rng, found))):
             text = anything.render(given)
-            matcher, other = ours.matcher(), xgrammar.GrammarMatcher(peer)
+            matcher, tagged, other = ours.matcher(), of_tag.matcher(), xgrammar.GrammarMatcher(peer)
             assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) is valid, text
+            assert (tagged.accept_bytes((before + text).encode()) and tagged.is_accepting()) is valid, text
             assert (other.accept_string(before + text) and other.accept_token(256)) is valid, text

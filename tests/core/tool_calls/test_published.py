@@ -10,7 +10,7 @@ import pytest
 from structgen.core.constraints.tools import tool_call
 from structgen.core.tool_calls.calls import ToolCall
 from structgen.core.tool_calls.formats import FORMATS
-from structgen.errors import GenerationError
+from structgen.errors import GenerationError, OptionsError
 from tests.core.tool_calls.random_tools import is_valid
 from tests.core.tool_calls.vocabularies import BYTES, accepts, chat_vocabulary
 
@@ -467,6 +467,53 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         "_value></tool_call></tool_calls>",
         [ToolCall("get_current_weather", {"location": "Paris"})],
     ),
+    (
+        "kimi_k3",
+        "vLLM's parser of Kimi K3",
+        [function("python", code=TEXT, opts={"type": "object"})],
+        '<|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="python" index="1"<|sep|><|open|>argument '
+        'key="code" type="string"<|sep|>print(1)<|close|>argument<|sep|><|open|>argument key="opts" '
+        'type="object"<|sep|>{"a":1}<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>',
+        [ToolCall("python", {"code": "print(1)", "opts": {"a": 1}}, "1")],
+    ),
+    (
+        "gigachat3",
+        "vLLM's parser of GigaChat 3",
+        [WEATHER],
+        '<|function_call|>{"name": "get_current_weather", "arguments": {"location": "Paris"}}',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "gigachat3_5",
+        "SGLang's detector of GigaChat 3.5",
+        [WEATHER],
+        '<｜GCML｜tool_calls>\n<｜GCML｜invoke name="get_current_weather">\n<｜GCML｜parameter name="location" '
+        'string="true">Paris</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls>',
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "k2_horizon",
+        "vLLM's parser of K2 Horizon",
+        [WEATHER],
+        "<ifm|tool_calls>\n<ifm|tool_call>get_current_weather\n<ifm|arg_key>location</ifm|arg_key>\n<ifm|arg_value>Paris"
+        "</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "iquest_q1",
+        "SGLang's detector of IQuest Q1",
+        [WEATHER],
+        "<iquest_tool_call>get_current_weather<arg_key>location</arg_key><arg_value>Paris</arg_value></iquest_tool_call>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
+        "dots",
+        "vLLM's parser of dots",
+        [function("search", query=TEXT)],
+        '<dots_function_call>\n<invoke name="search">\n<parameter name="query">weather in Shanghai</parameter>\n'
+        "</invoke>\n</dots_function_call>",
+        [ToolCall("search", {"query": "weather in Shanghai"})],
+    ),
 ]
 IDS = [f"{name}: {source}" for name, source, *_ in PUBLISHED]
 
@@ -512,3 +559,19 @@ def test_changed_examples(name: str, source: str, tools: list[Any], text: str, c
         else:
             refused += 1
     assert refused > 5
+
+
+def test_marks_with_a_suffix() -> None:
+    """They are written, read and masked with it, and a format that has none takes none."""
+    text = "<tool_calls><tool_call>search<arg_key>q</arg_key><arg_value>x</arg_value></tool_call></tool_calls>"
+    suffixed = text.replace(">", ":a1>").replace("search:a1", "search").replace("q:a1", "q")
+    constraint = tool_call("hy_v4:a1", [function("search", q=TEXT)], tool_choice="required")
+    assert constraint.render([ToolCall("search", {"q": "x"})]) == suffixed
+    assert constraint.parse(suffixed) == [ToolCall("search", {"q": "x"})]
+    grammar = constraint.compile(BYTES)
+    assert accepts(grammar, BYTES, suffixed, random.Random(0))
+    matcher = grammar.matcher()
+    assert not matcher.accept_bytes(text.encode())
+    for name in ("hermes:a1", "hy_v4:", "hy_v4:a>"):
+        with pytest.raises(OptionsError, match="no tool call format"):
+            tool_call(name, [])

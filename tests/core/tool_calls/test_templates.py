@@ -179,6 +179,25 @@ TEMPLATES |= {
     + "<tool_call>{{ f.name }}<tool_sep>\n"
     + HY
     + "</tool_call>\n{% endfor %}</tool_calls>",
+    "gigachat3": EACH + "<|function_call|>" + JSON_CALL + "{% endfor %}",
+    "gigachat3_5": DSML.replace("function_calls", "tool_calls").replace("DSML", "GCML"),
+    "iquest_q1": EACH + "<iquest_tool_call>{{ f.name }}" + HY + "</iquest_tool_call>{% endfor %}",
+    "dots": TEMPLATES["minimax_m2"].replace("minimax:tool_call", "dots_function_call"),
+    "k2_horizon": "<ifm|tool_calls>\n"
+    + EACH
+    + "<ifm|tool_call>{{ f.name }}\n"
+    + HY.replace("arg_", "ifm|arg_")
+    + "</ifm|tool_call>\n{% endfor %}</ifm|tool_calls>",
+    "kimi_k3": "<|close|>response<|sep|><|open|>tools<|sep|>"
+    + EACH
+    + '<|open|>call tool="{{ f.name }}" index="{{ loop.index }}"<|sep|>{% for k, v in f.arguments | items %}<|open|>'
+    'argument key="{{ k }}" type="{{ KIND }}"<|sep|>'.replace(
+        "{{ KIND }}",
+        "{% if v is none %}null{% elif v is boolean %}boolean{% elif v is string %}string{% elif v is number %}number"
+        "{% elif v is mapping %}object{% else %}array{% endif %}",
+    )
+    + VALUE
+    + "<|close|>argument<|sep|>{% endfor %}<|close|>call<|sep|>{% endfor %}<|close|>tools<|sep|>",
     "hy_v4": "<tool_calls>" + EACH + "<tool_call>{{ f.name }}" + HY + "</tool_call>{% endfor %}</tool_calls>",
 }
 TOOLS: list[dict[str, Any]] = [

@@ -26,6 +26,7 @@ from structgen import (
     tool_call,
 )
 from structgen.core.tool_calls.formats import ALIASES, FORMATS, format_named
+from structgen.core.tool_calls.patterns import written
 from tests.core.constraints.test_composed import Uniform
 from tests.core.tool_calls.vocabularies import BYTES, accepts, chat_vocabulary
 from tests.fakes import CharTokenizer
@@ -48,7 +49,7 @@ def takes(constraint: structgen.ToolCalls, text: str) -> bool:
     return taken
 
 
-DSML = ("deepseek_v3_2", "deepseek_v4", "deepseek_v4_1")
+DSML = ("deepseek_v3_2", "deepseek_v4", "deepseek_v4_1", "gigachat3_5")
 
 
 @pytest.mark.first_case
@@ -57,6 +58,12 @@ def test_choices_and_free_text(name: str) -> None:
     before = "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant" if name == "harmony" else "Let me see. "
     final = "<|channel|>final<|message|>Done." if name == "harmony" else "Done."
     every = tool_call(name, TOOLS)
+    channel = FORMATS[name].channel
+    if channel is not None:
+        final = every.render(["Done."])
+        assert every.parse(final) == ["Done."] == every.parse(written(channel.begin) + final + written(channel.last))
+        assert not takes(every, "Done.")
+    empty = "" if channel is None else written(channel.end)
     one, two = every.render([WEATHER]), every.render([WEATHER, NOW])
     if not FORMATS[name].trigger:  # calls at the very start only
         with pytest.raises(ConstraintError, match="cannot be written"):
@@ -72,16 +79,16 @@ def test_choices_and_free_text(name: str) -> None:
         ({"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"name": "now"}]}}, {final}),
         ({"parallel_tool_calls": False}, {one, text_first, final}),
         ({"parallel_tool_calls": False, "tool_choice": "required"}, {one}),
-        ({"free_text": "none"}, {one, two, ""}),
+        ({"free_text": "none"}, {one, two, empty}),
         ({"free_text": "before"}, {one, two, text_first, final}),
     ]
     for arguments, expected in cases:
         constraint = tool_call(name, TOOLS, **arguments)
-        for text in (one, two, text_first, final, ""):
+        for text in (one, two, text_first, final, empty):
             if text or name != "harmony":
-                is_text = text in expected or (text == "" and final in expected)
+                is_text = text in expected or (text == empty and final in expected)
                 assert takes(constraint, text) == is_text, (arguments, text)
-                if text and not is_text and text != final and "free_text" not in arguments:
+                if text != empty and not is_text and text != final and "free_text" not in arguments:
                     with pytest.raises(GenerationError):
                         constraint.parse(text)
     after = tool_call(name, TOOLS).render([WEATHER]) + " There."
@@ -102,8 +109,10 @@ def test_special_tokens(name: str) -> None:
             assert not (matcher.accept_bytes(text.encode()) and matcher.is_accepting()), "spelled in text"
     if FORMATS[name].markers() and name not in ("harmony", "llama3"):
         matcher = grammar.matcher()
-        assert not matcher.accept_bytes(f"Now {FORMATS[name].markers()[0]}".encode())
-        token = vocabulary.special_tokens[FORMATS[name].markers()[0]]
+        channel = FORMATS[name].channel
+        mark = FORMATS[name].markers()[0] if channel is None else written(channel.end[:1])
+        assert not matcher.accept_bytes(f"Now {mark}".encode())
+        token = vocabulary.special_tokens[mark]
         assert matcher.accept_bytes(b"Now <" if name in DSML else b"Now ") and matcher.accept_token(token)
     # An added token that is no special one has text of its own, and is that token all the same.
     spelled = [mark.encode() for mark in vocabulary.special_tokens]

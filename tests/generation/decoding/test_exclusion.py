@@ -11,7 +11,7 @@ import pytest
 import structgen
 from structgen.core.constraints.json import json_schema
 from structgen.errors import RefusedValueError
-from structgen.generation.decoding.exclusion import compiled_without
+from structgen.generation.decoding.refusals import compiled_without
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from tests.fakes import CharTokenizer, vocabulary

@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 
 from structgen.errors import ModelError
 from structgen.generation.loading import load_model, load_tokenizer
-from structgen.generation.models import model_names, transformers_store
+from structgen.generation.models import transformers_store
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_without_a_network_it_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -
         raise OSError("no name service")
 
     monkeypatch.setattr(socket, "getaddrinfo", nobody)
-    monkeypatch.setattr(model_names, "getproxies", dict)
+    monkeypatch.setattr(transformers_store, "getproxies", dict)
     start = time.monotonic()
     with pytest.raises(ModelError, match="neither a folder nor in the cache of huggingface_hub"):
         load_model("no-one/no-model-of-this-name")
@@ -56,11 +56,11 @@ def test_without_a_network_it_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_name_service_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(5))
-    monkeypatch.setattr(model_names, "getproxies", dict)
-    monkeypatch.setattr(model_names, "LOOKUP_SECONDS", 0.05)
-    assert not model_names.reaches_hub()
-    monkeypatch.setattr(model_names, "getproxies", lambda: {"https": "http://proxy"})
-    assert model_names.reaches_hub()
+    monkeypatch.setattr(transformers_store, "getproxies", dict)
+    monkeypatch.setattr(transformers_store, "LOOKUP_SECONDS", 0.05)
+    assert not transformers_store.reaches_hub()
+    monkeypatch.setattr(transformers_store, "getproxies", lambda: {"https": "http://proxy"})
+    assert transformers_store.reaches_hub()
 
 
 @pytest.mark.parametrize(("device", "what"), [("cud", "no device"), (3.5, "no device"), ("cuda", "device='cuda'")])

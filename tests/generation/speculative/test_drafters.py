@@ -21,11 +21,11 @@ from structgen.generation.speculative.copying import CopyDrafter
 from structgen.generation.speculative.datastore import Datastore, RetrievalDrafter
 from structgen.generation.speculative.draft_options import AUTO, MAKERS, NAMES
 from structgen.generation.speculative.drafter import Proposal
+from structgen.generation.speculative.followed import ClosingDrafter
 from structgen.generation.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.generation.speculative.length import Fixed
 from structgen.generation.speculative.merge import grow
 from structgen.generation.speculative.model_drafter import DraftReader
-from structgen.generation.speculative.near_end import ClosingDrafter
 from structgen.generation.speculative.ngram import LENGTHS, NgramIndex
 from structgen.generation.speculative.recycling import RecyclingDrafter, likeliest
 from structgen.generation.speculative.shape import ShapeDrafter

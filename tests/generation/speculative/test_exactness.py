@@ -20,11 +20,11 @@ from structgen.generation.speculative.copying import CopyDrafter
 from structgen.generation.speculative.cost import LearnedCost
 from structgen.generation.speculative.datastore import Datastore, RetrievalDrafter
 from structgen.generation.speculative.drafter import Drafter, Proposal, Source
+from structgen.generation.speculative.followed import ClosingDrafter
 from structgen.generation.speculative.forced import CanonicalTokens, ForcedDrafter
 from structgen.generation.speculative.length import Bandit, CostAware, Fixed, LengthPolicy, Threshold
 from structgen.generation.speculative.lookahead import LookaheadDrafter
 from structgen.generation.speculative.model_drafter import ModelDrafter
-from structgen.generation.speculative.near_end import ClosingDrafter
 from structgen.generation.speculative.ngram import MemoryDrafter, NgramDrafter
 from structgen.generation.speculative.recycling import RecyclingDrafter
 from structgen.generation.speculative.shape import ShapeDrafter

@@ -8,10 +8,9 @@ import pytest
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
-from structgen.generation.models.layer_skipping import skip_layers
 from structgen.generation.models.transformers_model import TransformersModel
 from structgen.generation.sampling import SamplingParams
-from structgen.generation.speculative.layer_skip import LayerSkipDrafter, spread
+from structgen.generation.speculative.layer_skip import LayerSkipDrafter, skip_layers, spread
 from structgen.generation.speculative.length import Fixed
 from structgen.generation.speculative.speculator import Speculator
 from tests.generation.decoding.plain_loop import decode as plain

@@ -1,4 +1,4 @@
-"""Guesses from the prompt."""
+"""Guesses of continuations: prefixes of one text are read in one call."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ import math
 from structgen.core.constraints.text import regex
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.models.tiny import TinyModel
-from structgen.generation.target.guesses import PromptCopy
 from structgen.generation.target.store import PrefixStore
 from structgen.generation.target.target import Target
 
 
-def test_what_followed_in_the_prompt() -> None:
-    draft = PromptCopy([1, 2, 3, 4, 5, 9, 1, 2, 3, 6, 7, 1, 2, 3], length=2, match=3)
-    assert list(draft([])) == [6, 7]  # the last earlier occurrence of 1 2 3
-    assert list(draft([4])) == [5, 9] and list(draft([6])) == [7, 1]
-    assert list(draft([8])) == [] and list(draft([4, 5, 9, 1])) == [2, 3]
-    assert list(PromptCopy([1], match=3)([])) == []
-
-
 def test_calls_are_saved_where_walks_come() -> None:
-    """The text repeats the prompt: with guesses it takes fewer calls, and the bounds are the same in the end."""
+    """With guesses it takes fewer calls, and the bounds are the same in the end."""
     vocabulary = Vocabulary([None, b"a", b"b", b"c", b"d"], eos_token_ids=0)
     prompt = [3, 1, 2, 3, 4, 1, 2, 4, 3, 1]
     target = Target(TinyModel(5, scale=0.3), prompt, regex("bcdabd"), vocabulary)
-    plain, guided = PrefixStore(target), PrefixStore(target, draft=PromptCopy(prompt, match=2))
+    plain, guided = PrefixStore(target), PrefixStore(target, draft=lambda prefix: [2, 3, 4, 1, 2, 4][len(prefix) :])
     for store in (plain, guided):
         store.expand_best_first(100, batch=1)
     assert plain.reader.calls == 7 and guided.reader.calls < 4

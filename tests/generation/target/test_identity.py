@@ -15,8 +15,7 @@ import structgen
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
-from structgen.generation.target.identity import is_lasting, model_id, value_id
-from structgen.generation.target.target import Target
+from structgen.generation.target.target import Target, is_lasting, model_id, value_id
 
 VOCABULARY = Vocabulary([None, b"a", b"b"], eos_token_ids=0)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from typing import Any
@@ -65,7 +65,7 @@ def test_signatures_are_vllms() -> None:
     for kind, methods in ((backend.VllmGrammar, plugin.GRAMMAR_METHODS), (backend.VllmBackend, plugin.BACKEND_METHODS)):
         assert methods.keys() == kind.__mro__[1].__abstractmethods__
         assert all(parameters_of(getattr(kind, name)) == parameters for name, parameters in methods.items())
-    assert not [hook.misfit() for hook in (*plugin.BACKEND, *plugin.EXTRAS) if hook.misfit()]
+    assert not [differs for _, _, differs, _ in plugin.fits() if differs]
     assert {option.name.lower() for option in backend_types.StructuredOutputOptions} == set(plugin.KINDS)
 
 
@@ -95,7 +95,7 @@ def test_each_extra_may_be_absent_alone(
 ) -> None:
     """A method that takes something else is left as it is, named in one line; the others are wrapped."""
     missing = plugin.EXTRAS[number]
-    owner = getattr(importlib.import_module(missing.module), missing.owner)
+    owner = pkgutil.resolve_name(missing.owner)
     original = getattr(owner, missing.method)
 
     def other(self: Any, *args: Any, **more: Any) -> Any:
@@ -107,7 +107,7 @@ def test_each_extra_may_be_absent_alone(
     lines = [record.getMessage() for record in caplog.records if record.name == "structgen.vllm"]
     assert len(lines) == 1 and lines[0].startswith(f"structgen goes without {missing.gives}: {missing.name} takes")
     for hook in plugin.EXTRAS:
-        method = getattr(getattr(importlib.import_module(hook.module), hook.owner), hook.method)
+        method = pkgutil.resolve_name(hook.target)
         assert hasattr(method, "structgen_original") == (hook is not missing)
     assert engine.masks({}).shape == (1, 10)
 

@@ -13,9 +13,18 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Protocol
 
-from structgen.core.engines.captures.ends import BETWEEN, INSIDE, NONE, Ends, has_place, joined, places, without
+from structgen.core.engines.captures.ends import (
+    BETWEEN,
+    INSIDE,
+    NONE,
+    Ends,
+    TextEnds,
+    has_place,
+    joined,
+    places,
+    without,
+)
 from structgen.core.engines.captures.network import Edge, Kind, Network
-from structgen.core.engines.text_ends import TextEnds
 from structgen.errors import CapturesTooComplexError
 
 MAX_STEPS = 10_000_000

@@ -14,9 +14,9 @@ from structgen.core.engines.byte_sets import byte_set
 from structgen.core.engines.capture import Capture, Captures
 from structgen.core.engines.captures.chart import Chart
 from structgen.core.engines.captures.derivation import Derivation
+from structgen.core.engines.captures.ends import TextEnds, text_ends
 from structgen.core.engines.captures.network import Network
 from structgen.core.engines.protocols import Grammar
-from structgen.core.engines.text_ends import TextEnds, text_ends
 from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError

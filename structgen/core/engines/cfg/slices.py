@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.bit_rows import packed
+from structgen.core.engines.bitmask import packed
 from structgen.core.kernels.cfg import machine as k
 from structgen.core.kernels.objects import sources_hash
 from structgen.core.vocabulary import store

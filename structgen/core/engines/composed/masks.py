@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.bit_rows import unpacked
+from structgen.core.engines.bitmask import unpacked
 from structgen.core.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.core.engines.composed.configuration import Configuration
 from structgen.core.engines.composed.crossings import has_tokens

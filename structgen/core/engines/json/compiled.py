@@ -17,12 +17,11 @@ from structgen.core.engines.json.matcher import JsonMatcher
 from structgen.core.engines.json.tables.arrays import write_tables
 from structgen.core.engines.json.tables.verify import verify_tables
 from structgen.core.engines.json.value_graph import disk_cache
-from structgen.core.engines.json.value_graph.budget import schema_too_complex
+from structgen.core.engines.json.value_graph.context import schema_too_complex
 from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.engines.json.value_graph.liveness import live_nodes, reachable
-from structgen.core.engines.json.value_graph.memory_estimates import node_bytes, pooled_bytes
 from structgen.core.engines.json.value_graph.needed_bytes import NeededBytes
-from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.node import ValueNode, node_bytes, pooled_bytes
 from structgen.core.json_prefix import loads_partial
 from structgen.core.json_schema.formula.language import Formula
 from structgen.core.json_schema.lowering import Lowered, lower

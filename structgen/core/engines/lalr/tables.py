@@ -19,10 +19,9 @@ from structgen.core.engines.lalr.automaton import LalrAutomaton, RuleConflict, l
 from structgen.core.engines.lalr.terminals import TerminalAutomata, TerminalError, terminal_automata
 from structgen.core.grammars.lark_options import CALLBACKS, INDENTATION, about_indentation
 from structgen.core.grammars.lark_reader import Places, lark_errors, load, special_tokens
-from structgen.core.grammars.limits import check_text, grammar_refusal, limited
+from structgen.core.grammars.limits import check_text, grammar_refusal, limited, load_text
 from structgen.core.grammars.normal_form import Place
 from structgen.core.grammars.python_regex import parse
-from structgen.core.grammars.sources import load_text
 from structgen.core.kernels.lalr.layout import FINAL, PENDING_END
 from structgen.core.regex.charset import EMPTY, CharSet, single
 from structgen.core.regex.ecma_ast import Node

@@ -73,7 +73,7 @@ def _coverable(m, record, frame, unmet, room, late, after, taken):
 
     ``late``: declared keys cannot come any more; else those behind bit ``after`` can, but for the entry ``taken``.
     Depth first; a level of the search is (unmet, room, source, its next choice). Each level meets one existential more,
-    and a record has only a few (`structgen.core.engines.json.value_graph.existentials.MAX_DUTIES`).
+    and a record has only a few (`structgen.core.engines.json.value_graph.key_classes.MAX_DUTIES`).
     """
     if room < 0:
         return False

@@ -3,7 +3,7 @@
 Threads of llama.cpp wait for each other at every operation of a model, hundreds of times a token. What that costs
 depends on the model, on how many tokens are read at once, and on what else the machine does: two threads that share a
 core with other work take ten times as long as one. So each size of call has a choice of its own. It is looked at again
-after some calls, and at once where calls grow slow.
+after some calls, and at once where calls grow slow; but more threads are not tried where no processor is idle for them.
 
 The logits after a single token depend on the number of threads in their last bits where 512 cells or more are in use:
 llama.cpp's flash attention then adds up a part a thread. Whoever needs them alike names a number.
@@ -11,6 +11,7 @@ llama.cpp's flash attention then adds up a part a thread. Whoever needs them ali
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 
@@ -28,6 +29,43 @@ SLOW = 1.5  # times what it was: calls have grown slow
 LEAST, MOST = 4, 256  # calls between two trials: twice as many each time
 DOUBT = 32  # times sooner than usual another number is tried once one was left: it may have been slow by chance
 LARGEST = 7  # calls of 64 tokens and more are one size
+IDLE = 0.5  # of the processors for which a trial has more threads: so many must have been idle since the last trial
+TICKS = 4  # of the system's clock, 10 ms each as a rule: what it says of a shorter time is no use
+
+
+def processor_ticks() -> tuple[int, int] | None:
+    """Of all processors since the machine's start: ticks of the clock while idle, and all (``proc_stat(5)``).
+
+    None where the system does not say: elsewhere than on Linux. Takes 20 µs.
+    """
+    try:
+        with open("/proc/stat", "rb") as file:
+            ticks = [int(field) for field in file.readline().split()[1:9]]  # what follows them is counted in them
+        return ticks[3] + ticks[4], sum(ticks)  # idle, waiting for a disk
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+class IdleProcessors:
+    """How many processors had nothing to do of late.
+
+    Args:
+        ticks: see ``processor_ticks``.
+        count: all processors.
+    """
+
+    def __init__(
+        self, ticks: Callable[[], tuple[int, int] | None] = processor_ticks, count: int = os.cpu_count() or 1
+    ) -> None:
+        self._ticks, self._count = ticks, count
+        self._last = ticks()
+
+    def since_last(self) -> float | None:
+        """On average since this was called last; None where that cannot be said."""
+        last, self._last = self._last, self._ticks()
+        if last is None or self._last is None or self._last[1] - last[1] < TICKS * self._count:
+            return None
+        return self._count * (self._last[0] - last[0]) / (self._last[1] - last[1])
 
 
 class ThreadChoice:
@@ -35,9 +73,11 @@ class ThreadChoice:
 
     Args:
         most: threads, at least one. The others are its half, the half of that, and so on.
+        idle: says whether more threads would find processors.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, idle: IdleProcessors | None = None) -> None:
+        self._idle = idle or IdleProcessors()
         self._counts = [most]
         while self._counts[-1] > 1:
             self._counts.append(self._counts[-1] // 2)
@@ -74,28 +114,42 @@ class ThreadChoice:
             return
         better = min(beside, key=lambda place: self._seconds.get(place, now))
         if self._seconds.get(better, now) < GAIN * now:
-            self._try(better)
+            self._consider(better)
         elif self._calls >= LEAST and now > SLOW * self._usual:
             self._gap = LEAST
-            self._try(beside[0])
+            self._consider(beside[0])
         elif self._calls >= self._due:
-            self._try(beside[0])
+            self._consider(beside[0])
 
-    def _try(self, place: int) -> None:
-        self._trial, self._tried = place, []
+    def _consider(self, place: int) -> None:
+        """Try that number, unless it is greater and no processor is idle for it: such a trial takes up to ten calls'
+        time, and what is remembered of that number holds no more."""
+        idle = self._idle.since_last()
+        if idle is None or idle >= IDLE * (self._counts[place] - self._counts[self._home]):
+            self._trial, self._tried = place, []
+        else:
+            self._seconds.pop(place, None)
+            self._wait(place)
+
+    def _wait(self, place: int) -> None:
+        """For the next trial, of the other neighbour where there is one, twice as long as last time."""
+        self._step = self._home - place
+        self._gap = self._due = min(MOST, 2 * self._gap)
+        self._calls, self._usual = 0, 0.0
 
     def _judge(self, place: int) -> None:
         """End a trial. What was tried is known anew, whichever is used: more threads by their mean, since what they
         meet among other work are pauses; fewer by the best call, the first has caches to fill."""
         self._seconds[place] = sum(self._tried) / len(self._tried) if place < self._home else min(self._tried)
-        step, self._step = place - self._home, self._home - place
-        self._gap = self._due = min(MOST, 2 * self._gap)
+        step = place - self._home
+        self._wait(place)
+        self._idle.since_last()
         if self._seconds[place] < GAIN * self._seconds[self._home]:
             self._home = place
             self._gap = self._due = max(LEAST, self._gap // DOUBT)
             if 0 <= place + step < len(self._counts):  # further that way
                 self._step, self._due = step, LEAST
-        self._trial, self._calls, self._usual = None, 0, 0.0
+        self._trial = None
 
 
 class TimedContext:

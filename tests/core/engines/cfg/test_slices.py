@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from structgen.core.engines.bit_rows import packed, unpacked
+from structgen.core.engines.bitmask import packed, unpacked
 from structgen.core.engines.cfg import compiled, slices
 from structgen.core.engines.cfg.token_index import CfgLexicon, lexicon
 from structgen.core.engines.laws import check_state

@@ -13,11 +13,18 @@ import numpy as np
 import pytest
 
 from structgen.generation.models.llamacpp.model import load_gguf
-from structgen.generation.models.llamacpp.threads import MOST, ThreadChoice, TimedContext
+from structgen.generation.models.llamacpp.threads import (
+    MOST,
+    IdleProcessors,
+    ThreadChoice,
+    TimedContext,
+    processor_ticks,
+)
 from structgen.generation.models.model_runner import Part
 
 QUIET_SMALL = {1: 12.8, 2: 10.5}  # ms: SmolLM2-135M, two cores
 BUSY_SMALL = {1: 13.9, 2: 40.0}
+UNKNOWN = IdleProcessors(lambda: None)  # which processors are idle: what tells is the time of calls alone
 LARGE = {1: 800.0, 2: 410.0, 4: 220.0, 8: 130.0}
 
 
@@ -35,7 +42,7 @@ def written(choice: ThreadChoice, takes: dict[int, float], calls: int, noise: Ca
 @pytest.mark.parametrize("spread", [0.0, 0.02])
 def test_the_best_number_is_found(takes: dict[int, float], spread: float) -> None:
     rng = np.random.default_rng(0)
-    choice = ThreadChoice(max(takes))
+    choice = ThreadChoice(max(takes), UNKNOWN)
     written(choice, takes, 40, lambda: 1 + spread * abs(rng.normal()))
     spent = written(choice, takes, 400, lambda: 1 + spread * abs(rng.normal()))
     assert spent < 1.06 * 400 * min(takes.values())
@@ -43,7 +50,7 @@ def test_the_best_number_is_found(takes: dict[int, float], spread: float) -> Non
 
 def test_busy_and_quiet_again() -> None:
     rng = np.random.default_rng(1)
-    choice = ThreadChoice(2)
+    choice = ThreadChoice(2, UNKNOWN)
 
     def noise() -> float:
         return 1 + 0.03 * abs(rng.normal()) + (0.5 if rng.random() < 0.01 else 0.0)
@@ -56,8 +63,40 @@ def test_busy_and_quiet_again() -> None:
     assert written(choice, QUIET_SMALL, 300, noise) < 1.07 * 300 * QUIET_SMALL[2]
 
 
+def test_more_threads_are_tried_only_where_a_processor_is_idle() -> None:
+    """On a busy machine a trial of two threads takes as long as many calls; none is made till it is quiet again."""
+    ticks = [0, 0]  # idle, all
+    choice = ThreadChoice(2, IdleProcessors(lambda: (ticks[0], ticks[1]), 2))
+    counts: list[int] = []
+
+    def calls(takes: dict[int, float], number: int, idle: float) -> None:
+        for _ in range(number):
+            counts.append(choice.count)
+            choice.observe(takes[choice.count])
+            ticks[1] += 6  # 30 ms on two processors
+            ticks[0] += round(3 * idle) if choice.count == 1 else 0
+
+    calls(BUSY_SMALL, 40, 0)
+    counts.clear()
+    calls(BUSY_SMALL, 2000, 0)
+    assert set(counts) == {1}
+    calls(QUIET_SMALL, 2 * MOST, 1)
+    assert choice.count == 2
+
+
+def test_what_the_system_says_of_idle_processors() -> None:
+    found = processor_ticks()
+    if sys.platform != "linux":
+        assert found is None
+        return
+    assert found is not None and 0 <= found[0] <= found[1]
+    said = iter([(0, 0), (40, 80), (40, 82), None, (90, 100), (100, 400)])
+    idle = IdleProcessors(lambda: next(said), 4)
+    assert [idle.since_last() for _ in range(5)] == [2.0, None, None, None, pytest.approx(4 * 10 / 300)]
+
+
 def test_calls_that_grow_slow_are_looked_at_again() -> None:
-    choice = ThreadChoice(4)
+    choice = ThreadChoice(4, UNKNOWN)
     written(choice, {1: 9.0, 2: 5.0, 4: 3.0}, 600, lambda: 1.0)
     assert choice.count == 4
     spent = written(choice, {1: 9.5, 2: 12.0, 4: 20.0}, 60, lambda: 1.0)
@@ -65,7 +104,7 @@ def test_calls_that_grow_slow_are_looked_at_again() -> None:
 
 
 def test_one_outlier_changes_little() -> None:
-    choice = ThreadChoice(2)
+    choice = ThreadChoice(2, UNKNOWN)
     written(choice, QUIET_SMALL, 300, lambda: 1.0)
     written(choice, {1: 12.8, 2: 300.0}, 1, lambda: 1.0)
     assert written(choice, QUIET_SMALL, 100, lambda: 1.0) < 1.05 * 100 * QUIET_SMALL[2]

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from structgen.core.engines.json.completion.cheapest_words import Words, spelled
-from structgen.core.engines.json.tables.arrays import utf8
 from structgen.core.engines.json.value_graph.key_classes import settle
 from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.objects import Choice, ObjectSpec
 from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec, QuoteSpec
+from structgen.core.json_text import utf8
 from structgen.core.kernels.json.layout import HASH_PRIME, HASH_START
 
 _WORD = 1 << 64

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.bit_rows import packed, unpacked
+from structgen.core.engines.bitmask import packed, unpacked
 from structgen.core.engines.json.masks.token_index import Int32, JsonLexicon
 from structgen.core.kernels.json import layout
 from structgen.core.kernels.objects import sources_hash

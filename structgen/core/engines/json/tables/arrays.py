@@ -26,6 +26,7 @@ from structgen.core.engines.json.value_graph.scalars import EnumSpec, QuoteSpec
 from structgen.core.engines.json.value_graph.shared import SHARED
 from structgen.core.json_schema.formula.language import INT, MAX_COUNT, Mult, Type, and_
 from structgen.core.json_schema.formula.values import NUMBER
+from structgen.core.json_text import utf8
 from structgen.core.kernels.json import layout
 from structgen.core.regex.dfa import Dfa
 from structgen.core.regex.labelled import every_text
@@ -407,11 +408,3 @@ def slack(distances: Distances, dfa: Dfa) -> int:
     if not len(later) or (later < 0).any():
         return -1
     return int((later - np.arange(later.shape[1])).max())
-
-
-def utf8(text: str) -> bytes | None:
-    """The UTF-8 of a string; None if it holds a lone surrogate, which no JSON text can spell in UTF-8."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return None

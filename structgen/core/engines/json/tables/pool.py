@@ -22,9 +22,8 @@ from structgen.core.engines.pages import zero_pages
 from structgen.core.kernels.checks import calls as checks
 from structgen.core.kernels.json.layout import ACCEPTING, LAZY, MANY, OTHER_SYMBOLS, SHORT_WORDS, UNIVERSAL
 from structgen.core.kernels.tokens.calls import add_rows
-from structgen.core.regex.dfa import Dfa, count_words, universal
+from structgen.core.regex.dfa import Dfa, count_words, short_words, universal, words_everywhere
 from structgen.core.regex.labelled import MANY_WORDS, reaching
-from structgen.core.regex.word_counts import short_words, words_everywhere
 from structgen.errors import InternalError
 
 # Room for as many as a pool has before it is replaced, so that it hardly ever grows in the middle of a mask. What is

@@ -13,9 +13,8 @@ from structgen.core.engines.json.numbers.spec import NumberSpec, Spelling, prime
 from structgen.core.engines.json.value_graph.context import SpecContext
 from structgen.core.engines.json.value_graph.counted import CountedArrays, CountedPlan, counters
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
-from structgen.core.engines.json.value_graph.key_classes import ObjectBuilder
-from structgen.core.engines.json.value_graph.key_terms import encodable
-from structgen.core.engines.json.value_graph.memory_estimates import NODE_BYTES
+from structgen.core.engines.json.value_graph.key_classes import ObjectBuilder, encodable
+from structgen.core.engines.json.value_graph.node import NODE_BYTES
 from structgen.core.engines.json.value_graph.normal_form import Conjunction, NormalForm
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
 from structgen.core.engines.json.value_graph.scalars import CUT, EnumSpec, NumberChoice, QuoteSpec, StringSpec

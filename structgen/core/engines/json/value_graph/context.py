@@ -1,4 +1,4 @@
-"""What all that builds the specs of one schema shares: options, budget, and how errors say where."""
+"""What all that builds the specs of one schema shares: options, budget, and how errors say where and what to raise."""
 
 from __future__ import annotations
 
@@ -6,11 +6,31 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
-from structgen.core.engines.json.value_graph.budget import schema_too_complex
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.language import Formula
-from structgen.errors import PatternError, TooComplexError, UnsupportedPatternError, UnsupportedSchemaError
+from structgen.core.regex.dfa import AUTOMATON_STATES
+from structgen.errors import (
+    PatternError,
+    SchemaTooComplexError,
+    TooComplexError,
+    UnsupportedPatternError,
+    UnsupportedSchemaError,
+)
 from structgen.options import JsonOptions
+
+
+def schema_too_complex(
+    error: TooComplexError, options: JsonOptions, pointer: str = "", keyword: str | None = None
+) -> SchemaTooComplexError:
+    """The error of a schema for that of an automaton: where it is asked for, and the option that raises its budget.
+
+    No option does where the automaton met a smaller bound than the option's, or counts something else.
+    """
+    budget, limit = None, error.limit
+    if error.budget == AUTOMATON_STATES and limit >= options.max_automaton_states:
+        budget, limit = "max_automaton_states", options.max_automaton_states
+    return SchemaTooComplexError(error.message, budget=budget, limit=limit, pointer=pointer, keyword=keyword)
+
 
 _LENIENCY = 'JsonOptions(unsupported="ignore") leaves it out and lists it on the report.'
 

@@ -34,7 +34,7 @@ from structgen.core.kernels.checks.calls import check_automaton
 from structgen.core.regex.dfa import Dfa, compact, expanded
 from structgen.core.regex.labelled import LabelledDfa, every_text
 from structgen.core.regex.lengths import distances
-from structgen.core.text_sets.known import known_corpus
+from structgen.core.text_sets.corpus import known_corpus
 from structgen.core.vocabulary import store
 from structgen.options import JsonOptions
 

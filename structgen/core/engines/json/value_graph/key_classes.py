@@ -1,18 +1,33 @@
-"""Objects: which value node each key has, declared or not."""
+"""Objects: which value node each key has, declared or not; which existentials members meet, what a key settles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from structgen.core.engines.json.value_graph.context import SpecContext
-from structgen.core.engines.json.value_graph.existentials import MAX_DECIDED, MAX_EXISTENTIALS, choices
-from structgen.core.engines.json.value_graph.key_terms import encodable, named, string_atoms, truth
 from structgen.core.engines.json.value_graph.normal_form import NormalForm, dependency
 from structgen.core.engines.json.value_graph.objects import Choice, KeyClasses, ObjectSpec, Undeclared
 from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.formula.evaluate import evaluate
-from structgen.core.json_schema.formula.language import FALSE, TRUE, All, Enum, Formula, MemberRecord, Not, Or, and_
+from structgen.core.json_schema.formula.language import (
+    FALSE,
+    TRUE,
+    All,
+    And,
+    Enum,
+    Formula,
+    MemberRecord,
+    Not,
+    One,
+    Or,
+    Type,
+    and_,
+    not_,
+    unordered,
+)
+from structgen.core.json_schema.formula.leaves import leaves
 from structgen.core.json_schema.formula.values import STRING
 from structgen.core.regex.dfa import Dfa
 from structgen.core.regex.labelled import MANY_WORDS, LabelledDfa, classes_of, side_by_side
@@ -20,6 +35,78 @@ from structgen.errors import SchemaTooComplexError
 
 if TYPE_CHECKING:
     from structgen.core.engines.json.value_graph.node import ValueNode
+
+
+def named(keys: Formula) -> Iterable[str]:
+    """The strings that a key class names."""
+    return [name for atom in leaves(keys) if isinstance(atom, Enum) for name in atom.values if isinstance(name, str)]
+
+
+def string_atoms(keys: Formula) -> Iterable[Formula]:
+    """The atoms of a key class other than enumerations."""
+    return [atom for atom in leaves(keys) if not isinstance(atom, (Enum, Type))]
+
+
+def truth(keys: Formula, facts: dict[Formula, bool]) -> bool:
+    """Truth of a key class for a key that no enumeration names, given the truth of its other atoms.
+
+    That of parts is added to ``facts``, so that those that are shared are looked at once.
+    """
+    known = facts.get(keys)
+    if known is None:
+        known = facts[keys] = _looked_at(keys, facts)
+    return known
+
+
+def _looked_at(keys: Formula, facts: dict[Formula, bool]) -> bool:
+    if isinstance(keys, Type):
+        return keys.mask != 0
+    if isinstance(keys, Enum):
+        return False
+    if isinstance(keys, Not):
+        return not truth(keys.arg, facts)
+    if isinstance(keys, And):
+        return all(truth(part, facts) for part in keys.args)
+    if isinstance(keys, Or):
+        return any(truth(part, facts) for part in keys.args)
+    if isinstance(keys, One):
+        return sum(truth(part, facts) for part in keys.args) == 1
+    raise AssertionError(f"there is no fact about {keys!r}")
+
+
+def encodable(text: str) -> bool:
+    """Whether a string is Unicode text (lone surrogates are not: RFC 8259, section 8.2)."""
+    return text.isascii() or not any(0xD800 <= ord(c) <= 0xDFFF for c in text)
+
+
+MAX_EXISTENTIALS = 6
+"""Existentials of one object; the kernel's search for members that meet them is that deep."""
+MAX_DECIDED = 16
+"""The same where no table is made of the object."""
+
+
+def choices(
+    base: Formula,
+    conditions: list[tuple[int, Formula]],
+    node: Callable[[Formula], ValueNode],
+    possible: Callable[[Formula], bool],
+) -> list[Choice]:
+    """The ways in which a member with values ``base`` can meet some of its existentials (bit, condition)."""
+    certain, open_conditions = 0, []
+    for bit, condition in conditions:
+        if possible(and_(base, condition)):
+            if possible(and_(base, not_(unordered(condition)))):
+                open_conditions.append((bit, condition))
+            else:
+                certain |= bit
+    found = [(node(base), certain)] if certain else []
+    for size in range(1, len(open_conditions) + 1):
+        for chosen in combinations(open_conditions, size):
+            value = and_(base, *[condition for _, condition in chosen])
+            if value is not FALSE and possible(value):
+                found.append((node(value), certain | sum(bit for bit, _ in chosen)))
+    return found
+
 
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
 MAX_SPELLED_OUT = 64

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from structgen.core.engines.json.numbers.automaton import NumberAutomaton
 from structgen.core.engines.json.numbers.spec import MANY
@@ -14,7 +14,9 @@ from structgen.core.engines.json.numbers.values import value_texts
 from structgen.core.json_schema.formula.values import Canonical, exact_number
 from structgen.core.regex.dfa import Dfa, count_words
 from structgen.core.regex.lengths import Distances
-from structgen.core.text_sets.corpus import Corpus
+
+if TYPE_CHECKING:
+    from structgen.core.text_sets.corpus import Corpus
 
 CUT = object()
 """Stands for values that are not listed."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from structgen.core.engines.json.value_graph.memory_estimates import node_bytes
-from structgen.core.engines.json.value_graph.node import ValueNode
+from structgen.core.engines.json.value_graph.node import ValueNode, node_bytes
 from structgen.core.json_schema.formula.language import Formula
 from structgen.options import JsonOptions
 

@@ -90,6 +90,7 @@ class GrammarDraft:
         return twin
 
     def add(self, lhs: int, rhs: Sequence[int], place: Place) -> None:
+        check_time()
         """A rule."""
         check_time()
         self.rules.append(Rule(lhs, tuple(rhs), place))

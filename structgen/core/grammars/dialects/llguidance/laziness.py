@@ -168,6 +168,7 @@ class _Positions:
 
         def reach(kernel: frozenset[Item]) -> int:
             check_time()
+            check_time()
             if kernel not in numbers:
                 if len(numbers) >= MAX_STATES:
                     refuse = grammar_refusal(self.text)

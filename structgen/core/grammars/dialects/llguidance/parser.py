@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 from structgen.core.grammars.dialects.llguidance.attributes import read_attributes
-from structgen.core.grammars.dialects.llguidance.json_spelling import with_guidance
 from structgen.core.grammars.dialects.llguidance.parameters import read_condition, read_parameter
 from structgen.core.grammars.dialects.llguidance.substrings import chunks_of
 from structgen.core.grammars.dialects.llguidance.syntax import (
@@ -32,8 +31,39 @@ from structgen.core.grammars.dialects.llguidance.syntax import (
 )
 from structgen.core.grammars.dialects.llguidance.terminals import COMMON
 from structgen.core.grammars.dialects.llguidance.tokens import Cursor, GrammarText, LarkToken, tokens_of
+from structgen.core.grammars.embedded_schema import EmbeddedSchema
 from structgen.core.grammars.rust_regex import MAX_REPEAT
-from structgen.options import JsonOptions
+from structgen.options import JsonOptions, changed_options
+
+KEY = "x-guidance"
+_SEPARATORS = {"item_separator": ",", "key_separator": ":"}
+
+
+def with_guidance(found: EmbeddedSchema, source: GrammarText, at: int) -> EmbeddedSchema:
+    """A schema without ``x-guidance``, and with the options that it asks for.
+
+    Raises:
+        GrammarError: an option that is not known, or that cannot be said here.
+    """
+    if not isinstance(found.schema, dict) or KEY not in found.schema:
+        return found
+    wanted = found.schema.pop(KEY)
+    if not isinstance(wanted, dict):
+        source.fail(at, f"{KEY} is an object")
+    changes: dict[str, Any] = {}
+    for name, value in wanted.items():
+        if name == "whitespace_flexible" and isinstance(value, bool):
+            changes["whitespace"] = "any" if value else "compact"
+        elif name == "lenient" and isinstance(value, bool):
+            changes["unsupported"] = "ignore" if value else "error"
+        elif value != _SEPARATORS.get(name, False):  # separators without blanks, and what is switched off
+            source.fail(
+                at,
+                f"{KEY} with {name}: {value!r} is not supported",
+                'Say how JSON is spelled by x-structgen, as in {"x-structgen": {"whitespace": "single"}}.',
+            )
+    return EmbeddedSchema(found.schema, changed_options(found.options, changes))
+
 
 _ENDS = ("newline", "|", "->", "&", "%if", ")", "]", "}", "end")
 _REFUSED = {

@@ -15,9 +15,8 @@ from structgen.core.grammars.dialects.llguidance.rules import RuleWriter
 from structgen.core.grammars.dialects.llguidance.syntax import Scope
 from structgen.core.grammars.dialects.llguidance.tokens import GrammarText
 from structgen.core.grammars.embedded_schema import EmbeddedSchema
-from structgen.core.grammars.limits import check_text, limited
+from structgen.core.grammars.limits import check_text, limited, load_text
 from structgen.core.grammars.normal_form import ContextFreeGrammar
-from structgen.core.grammars.sources import load_text
 from structgen.errors import ConstraintError, GrammarError
 from structgen.options import JsonOptions, checked_options
 

@@ -106,6 +106,7 @@ class Terminals:
 
     def _part(self, tree: Tree | Series | Option, scope: Scope) -> Part:
         check_time()
+        check_time()
         match tree:
             case Choice(options=options):
                 return self._any([self._part(option, scope) for option in options])

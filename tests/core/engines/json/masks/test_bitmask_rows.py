@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from structgen.core.engines.bit_rows import unpacked
+from structgen.core.engines.bitmask import unpacked
 from structgen.core.engines.json.masks.bitmask_rows import MaskRows
 from structgen.core.engines.json.masks.remainders import find_remainders
 from structgen.core.engines.json.masks.token_index import build_lexicon

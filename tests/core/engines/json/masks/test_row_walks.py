@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from structgen.core.engines.bit_rows import unpacked
+from structgen.core.engines.bitmask import unpacked
 from structgen.core.engines.json.masks.bitmask_rows import MaskRows
 from structgen.core.engines.json.masks.token_index import build_lexicon
 from structgen.core.kernels.json import layout

@@ -1,0 +1,99 @@
+"""Shapes that several dialects share: calls as JSON, arguments in tags, arrays of calls."""
+
+from __future__ import annotations
+
+from structgen.core.tool_calls.patterns import (
+    ARGUMENTS,
+    JSON_NAME,
+    KEY,
+    NAME,
+    SPACE,
+    VALUE,
+    CallId,
+    Gap,
+    Marker,
+    Parameters,
+    Pattern,
+    Piece,
+    ToolFormat,
+)
+
+LINE = Gap("\\n?", "\n")
+NO_LINE = Gap("\\n?", "")
+COMMA: Pattern = (",", SPACE)
+BETWEEN: Pattern = (Gap("\\n{0,2}", "\n"),)  # calls that stand alone, without other text
+STRIPPED = "[ \\t\\r\\n][\\s\\S]*|[\\s\\S]*[ \\t\\r\\n]|[nN][uU][lL][lL]"
+"""Strings that a reader takes for others that strips blanks, and takes null in any case."""
+NINE_CHARACTERS = CallId("[a-zA-Z0-9]{9}")
+
+
+def json_call(arguments: str = "arguments", name: str = "name", before: Pattern = (), after: Pattern = ()) -> Pattern:
+    """A call as a JSON object."""
+    return (
+        *("{", *before, f'"{name}":', SPACE, JSON_NAME, *COMMA),
+        *(f'"{arguments}":', SPACE, ARGUMENTS, *after, "}"),
+    )
+
+
+def tags(opening: tuple[str, str], closing: str, after: str = "") -> Parameters:
+    """Parameters in tags, the key between the strings ``opening``."""
+    pattern = (opening[0], KEY, opening[1], VALUE, closing, *((after,) if after else ()))
+    return Parameters(pattern, pattern, closing.strip("\n"))
+
+
+def keys_and_values(line: str | Gap = "", prefix: str = "") -> Parameters:
+    """GLM's parameters, whose tags are special tokens."""
+    key, value = f"{prefix}arg_key>", f"{prefix}arg_value>"
+    pieces: Pattern = (
+        *(Marker(f"<{key}"), KEY, Marker(f"</{key}"), line),
+        *(Marker(f"<{value}"), VALUE, Marker(f"</{value}"), line),
+    )
+    pattern = tuple(piece for piece in pieces if piece)
+    return Parameters(pattern, pattern, f"</{value}")
+
+
+def _typed(mark: Marker, is_string: str, blank: str) -> Pattern:
+    return (
+        *("<", mark, f'{blank}parameter name="', KEY, f'" string="{is_string}">'),
+        *(VALUE, "</", mark, f"{blank}parameter>", "\n"),
+    )
+
+
+def typed_tags(name: str, models: str, block: str, blank: str = "", mark: str = "｜DSML｜") -> ToolFormat:
+    """DeepSeek's tags, whose first part is one special token."""
+    one = Marker(mark)
+    call: Pattern = (
+        *("<", one, f'{blank}invoke name="', NAME, '">\n', NO_LINE),
+        Parameters(_typed(one, "true", blank), _typed(one, "false", blank), "parameter>"),
+        *("</", one, f"{blank}invoke>\n"),
+    )
+    return ToolFormat(
+        name, models, (call,), begin=("<", one, f"{blank}{block}>\n"), end=("</", one, f"{blank}{block}>")
+    )
+
+
+def lone(
+    name: str, models: str, before: tuple[Piece, ...], after: tuple[Piece, ...], separator: Pattern = BETWEEN
+) -> ToolFormat:
+    """Calls as JSON objects that stand alone, between marks."""
+    return ToolFormat(name, models, ((*before, *json_call(), *after),), separator=separator)
+
+
+def array(
+    name: str,
+    models: str,
+    begin: str | Marker,
+    end: Marker | None = None,
+    call: Pattern | None = None,
+    gap: Gap | None = None,
+) -> ToolFormat:
+    """Calls as a JSON array after ``begin``. Without ``end`` nothing can follow the calls."""
+    return ToolFormat(
+        name,
+        models,
+        (json_call() if call is None else call,),
+        begin=(begin + "[",) if isinstance(begin, str) else (begin, *((gap,) if gap else ()), "["),
+        end=("]",) if end is None else ("]", end),
+        separator=COMMA,
+        text_after=end is not None,
+    )

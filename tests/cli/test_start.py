@@ -1,0 +1,55 @@
+"""What commands load before they answer: counted in modules, since times differ from machine to machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCHEMA = '{"type": "object", "properties": {"tag": {"type": "string", "maxLength": 20}}}'
+COUNT = """
+import json, sys
+from structgen.cli.main import app
+try:
+    app()
+finally:
+    print(json.dumps(list(sys.modules)), file=sys.stderr)
+"""
+HEAVY = ("torch", "transformers", "numba", "asyncio", "jsonschema", "lark", "httpx", "hypothesis")
+COMPILING = (
+    "structgen.core.engines.json.compiled",
+    "structgen.core.engines.json.matcher",
+    "structgen.core.engines.json.tables.arrays",
+    "structgen.core.text_sets.corpus",
+    "structgen.core.kernels.sorted.calls",
+    "structgen.generation.generator",
+)
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    finished = subprocess.run([sys.executable, "-c", COUNT, *arguments], capture_output=True, text=True, check=False)
+    return set(json.loads(finished.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "forbidden", "most"),
+    [
+        (("compare", SCHEMA, "true"), (*HEAVY, *COMPILING), 160),
+        (("examples", SCHEMA, "-n", "2"), (*HEAVY, *COMPILING), 165),
+        (("lower", SCHEMA, "--for", "openai"), (*HEAVY, *COMPILING), 170),
+        (("lint", "{file}"), (*HEAVY, *COMPILING), 165),
+        (("check", "{file}"), HEAVY, 330),
+    ],
+)
+def test_commands_load_what_they_need(
+    arguments: tuple[str, ...], forbidden: tuple[str, ...], most: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text(SCHEMA)
+    modules = loaded_by(*(one.format(file=file) if one == "{file}" else one for one in arguments))
+    assert "structgen.cli.answer_commands" in modules
+    assert modules.isdisjoint(forbidden), sorted(modules.intersection(forbidden))
+    assert sum(name.startswith("structgen.") for name in modules) <= most
