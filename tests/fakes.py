@@ -50,7 +50,7 @@ class FakeMatcher:
     def state_is_shared(self) -> bool:
         return True
 
-    def readings(self) -> None:
+    def partial_parses(self) -> None:
         return None
 
     def bytes_to_stop(self) -> int:

@@ -54,12 +54,10 @@ class JsonPlaces:
 
         A step for each bracket and string of the text.
         """
-        found = list[int]()
-        at = 0
+        ends = list[int]()
         for value in reversed(self.values[outermost:]):
-            at = _end_of(value, completion) if not found else _end_of_brackets(completion, at)
-            found.append(at)
-        return found[::-1]
+            ends.append(_end_of_brackets(completion, ends[-1]) if ends else _end_of(value, completion))
+        return ends[::-1]
 
     def read(self, data: bytes) -> list[OpenValue]:
         """Go on with these bytes: the values that hold at least one of them, outer ones first in their order."""
@@ -163,24 +161,24 @@ def _end_of(value: OpenValue, text: bytes) -> int:
     return begin + 1 + word if word is not None else _after(_MORE_OF_NUMBER, text, begin)
 
 
-def _end_of_brackets(text: bytes, at: int) -> int:
+def _end_of_brackets(text: bytes, start: int) -> int:
     """Where the array or object ends in which the text stands at an offset, between two of its marks."""
     depth = 0
-    for found in _MARKS.finditer(text, at):
-        mark = found[0]
+    for match in _MARKS.finditer(text, start):
+        mark = match[0]
         if mark in (b"]", b"}"):
             depth -= 1
             if depth < 0:
-                return found.end()
+                return match.end()
         elif mark in (b"[", b"{"):
             depth += 1
     return len(text)
 
 
-def _after(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
+def _after(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
     """Where what a pattern takes at an offset ends."""
-    found = pattern.match(text, at)
-    return len(text) if found is None else found.end()
+    match = pattern.match(text, start)
+    return len(text) if match is None else match.end()
 
 
 def _copied(value: OpenValue) -> OpenValue:

@@ -94,7 +94,7 @@ class OpenRegion:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PartialParse:
     """One way to read the text so far.
 
     Attributes:

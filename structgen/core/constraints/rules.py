@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from structgen.core.constraints.base import Constraint
-from structgen.core.constraints.text import GbnfConstraint, LarkConstraint, WrittenGrammar
 from structgen.core.constraints.thinking import Thinking
 from structgen.core.grammars.captured import Captured
 from structgen.errors import OptionsError
@@ -20,8 +19,9 @@ def with_rules(constraint: Any, regions: Captured) -> Constraint:
     """
     if isinstance(constraint, Thinking):
         return replace(constraint, answer=with_rules(constraint.answer, regions))
-    if isinstance(constraint, LarkConstraint | GbnfConstraint | WrittenGrammar):
-        return replace(constraint, captured=(*constraint.captured, *regions))
+    captured: Captured | None = getattr(constraint, "captured", None)
+    if captured is not None:
+        return cast(Constraint, replace(constraint, captured=(*captured, *regions)))
     raise OptionsError(
         f"regions names the rule {regions[0][0]!r:.100}, and the constraint is no grammar; a field of JSON is named by "
         "its JSON Pointer, which begins with '/'",

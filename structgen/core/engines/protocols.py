@@ -20,7 +20,7 @@ import numpy.typing as npt
 from structgen.core.engines.capture import Captures
 from structgen.core.engines.draft_trees import DraftTrees
 from structgen.core.grammars.normal_form import ContextFreeGrammar
-from structgen.core.regions import Reading
+from structgen.core.regions import PartialParse
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
 TOO_LONG = 1 << 40
@@ -244,7 +244,7 @@ class Matcher(Protocol):
         """
         ...
 
-    def readings(self) -> list[Reading] | None:
+    def partial_parses(self) -> list[PartialParse] | None:
         """The readings of the text so far that are not given up, each with the regions in which the text ends.
 
         None: the grammar says of no text how it is written.

@@ -51,12 +51,12 @@ def capture_symbols(
     Raises:
         OptionsError: there is no such rule or terminal (the nearest is named), or it is one of the others.
     """
-    found: list[tuple[int, str | Region]] = []
+    symbols: list[tuple[int, str | Region]] = []
     for symbol, name in captures:
         if symbol in rules:
-            found.append((rules[symbol], name))
+            symbols.append((rules[symbol], name))
         elif symbol in terminals:
-            found.append((~terminals[symbol], name))
+            symbols.append((~terminals[symbol], name))
         elif symbol in others:
             raise OptionsError(f"{_option(name)} names {symbol!r}, which {others[symbol]}")
         else:
@@ -64,7 +64,7 @@ def capture_symbols(
             raise OptionsError(
                 f"{_option(name)} names {symbol!r}, but the grammar has no such rule or terminal; {hint}"
             )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(symbols))
 
 
 def _option(name: str | Region) -> str:

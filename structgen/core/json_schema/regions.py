@@ -32,11 +32,10 @@ def region_at(schema: Any, pointer: str) -> Region | None:
     for part in pointer.split("/")[1:]:
         name = unescape(part)
         speaking = [each for one in speaking for inner in _inside(one, name) for each in _applied(inner, schema)]
-    found: Region | None = None
-    for one in speaking:
-        if terms := _terms(one):
-            found = Region(**terms) if found is None else found.within(Region(**terms))
-    return found
+    region: Region | None = None
+    for terms in filter(None, map(_terms, speaking)):
+        region = Region(**terms) if region is None else region.within(Region(**terms))
+    return region
 
 
 def _terms(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,10 +71,10 @@ def _referred(reference: str, root: Any) -> Any:
 def _inside(schema: Mapping[str, Any], name: str) -> Iterator[Any]:
     """The schemas of a member of this name, and, where the name is a number, of an item."""
     members = schema.get("properties")
-    own = [members[name]] if isinstance(members, Mapping) and name in members else []
+    named = [members[name]] if isinstance(members, Mapping) and name in members else []
     patterns = schema.get("patternProperties")
-    own += [each for key, each in patterns.items() if _matches(key, name)] if isinstance(patterns, Mapping) else []
-    yield from own or (schema[key] for key in _MEMBERS if key in schema)
+    named += [each for key, each in patterns.items() if _matches(key, name)] if isinstance(patterns, Mapping) else []
+    yield from named or (schema[key] for key in _MEMBERS if key in schema)
     if name.isdigit():
         first = schema.get("prefixItems", schema.get("items"))
         listed = first if isinstance(first, list) else []

@@ -17,8 +17,8 @@ from structgen.generation.decoding.closing_budget import Closer, Speller, closin
 from structgen.generation.sampling import SamplingParams
 
 Regions: TypeAlias = tuple[tuple[str, Region], ...]
-"""Patterns of JSON Pointers (``*`` for any index or name), of which the first that matches counts, or names of rules; and
-what holds there."""
+"""Patterns of JSON Pointers (``*`` for any index or name; the first that matches counts), or names of rules, with what
+holds there."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class FieldRegions:
     def find(self, pointer: str) -> Region | None:
         """What holds of the value at a JSON Pointer."""
         asked = next((region for pattern, region in self.patterns if matches(pattern, pointer)), None)
-        told = None if self.schema is None else region_at(self.schema, pointer)
-        return told if asked is None else asked.within(told)
+        written = None if self.schema is None else region_at(self.schema, pointer)
+        return written if asked is None else asked.within(written)
 
 
 NO_REGIONS = FieldRegions()

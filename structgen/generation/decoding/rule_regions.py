@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from structgen.core.engines.protocols import Matcher
-from structgen.core.regions import OpenRegion, Reading
+from structgen.core.regions import OpenRegion, PartialParse
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.closing_budget import Closer
 from structgen.generation.decoding.regions import FieldMeter, FieldRegions, RegionMeter
@@ -28,7 +28,7 @@ class RuleMeter(RegionMeter):
     def __init__(self, matcher: Matcher, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         self._matcher = matcher
-        self._readings: Sequence[Reading] = matcher.readings() or ()
+        self._readings: Sequence[PartialParse] = matcher.partial_parses() or ()
         self._ends: list[int] = []  # of the tokens
         self._most = dict[Use, int]()  # tokens that parts may have, as their shortest texts have more than their limits
         self._over = set[Use]()
@@ -45,14 +45,14 @@ class RuleMeter(RegionMeter):
     def add(self, data: bytes, closer: Closer) -> None:
         before = {use for reading in self._readings for use in self._uses(reading)}
         self._ends.append(self._size + len(data))
-        self._readings = self._matcher.readings() or ()
+        self._readings = self._matcher.partial_parses() or ()
         uses = [self._uses(reading) for reading in self._readings]
         for use in set().union(*uses) - before:
             self._note_least(use, closer)
-        self._most = {use: most for use, most in self._most.items() if any(use in own for own in uses)}
+        self._most = {use: most for use, most in self._most.items() if any(use in open_uses for open_uses in uses)}
         over = [  # what begins here comes after parts that may be too long
-            {use for use, part in own.items() if self._count(use[1]) > _limit(part)}
-            for own, reading in zip(uses, self._readings, strict=True)
+            {use for use, part in open_uses.items() if self._count(use[1]) > _limit(part)}
+            for open_uses, reading in zip(uses, self._readings, strict=True)
             if not reading.is_fresh
         ]
         self._over |= min(over, key=len, default=set())
@@ -62,7 +62,7 @@ class RuleMeter(RegionMeter):
         free = [reading for reading in self._readings if self._may_go_on(reading)]
         if not any(reading.next[data[0]] for reading in free):
             return False
-        readings = self._matcher.readings() or ()
+        readings = self._matcher.partial_parses() or ()
         if self._matcher.is_accepting():
             return True
         self._ends.append(self._size + len(data))
@@ -95,7 +95,7 @@ class RuleMeter(RegionMeter):
         """Tokens that hold text from an offset on."""
         return len(self._ends) - bisect_right(self._ends, start)
 
-    def _uses(self, reading: Reading) -> dict[Use, OpenRegion]:
+    def _uses(self, reading: PartialParse) -> dict[Use, OpenRegion]:
         """The parts with limits in which a reading stands, inner ones first; those that have begun."""
         return {
             (id(each.region), self._size - each.size): each
@@ -106,11 +106,11 @@ class RuleMeter(RegionMeter):
     def _limit(self, use: Use, part: OpenRegion) -> int:
         return self._most.get(use, _limit(part))
 
-    def _may_go_on(self, reading: Reading) -> bool:
+    def _may_go_on(self, reading: PartialParse) -> bool:
         """Whether its parts may have another token."""
         return all(self._count(use[1]) < self._limit(use, part) for use, part in self._uses(reading).items())
 
-    def _keeps(self, reading: Reading, closer: Closer) -> bool:
+    def _keeps(self, reading: PartialParse, closer: Closer) -> bool:
         """Whether its parts can be closed within their limits. A part that has just begun may have what it takes."""
         for use, part in self._uses(reading).items():
             left = self._limit(use, part) - self._count(use[1])
@@ -122,7 +122,7 @@ class RuleMeter(RegionMeter):
 
     def _note_least(self, use: Use, closer: Closer) -> None:
         """A part has begun: what the least of its texts takes, it may have."""
-        parts = [own[use] for reading in self._readings if use in (own := self._uses(reading))]
+        parts = [uses[use] for uses in map(self._uses, self._readings) if use in uses]
         limit, count = min(map(_limit, parts)), self._count(use[1])
         if not self._is_spelled or max(part.bound for part in parts) > limit - count:
             least = len(self._speller.fewest(self._part(use, closer.completion())) or ())
@@ -132,21 +132,21 @@ class RuleMeter(RegionMeter):
     def _part(self, use: Use, completion: bytes) -> bytes:
         """How much of the completion a part has: up to where it may end. A step of a matcher for each byte."""
         probe, size = self._matcher.copy(), self._size
-        for at in range(len(completion)):
-            if not all(_holds(reading, use, size + at) for reading in probe.readings() or ()):
-                return completion[:at]
-            probe.accept_bytes(completion[at : at + 1])
+        for end in range(len(completion)):
+            if not all(_holds(reading, use, size + end) for reading in probe.partial_parses() or ()):
+                return completion[:end]
+            probe.accept_bytes(completion[end : end + 1])
         return completion
 
 
 def region_meter(regions: FieldRegions, matcher: Matcher | None, vocabulary: Vocabulary) -> RegionMeter | None:
     """What follows an output in its regions; None where it has none."""
-    if matcher is not None and matcher.readings() is not None:
+    if matcher is not None and matcher.partial_parses() is not None:
         return RuleMeter(matcher, vocabulary)
     return FieldMeter(regions, vocabulary) if regions else None
 
 
-def open_regions(readings: Iterable[Reading]) -> tuple[OpenRegion, ...]:
+def open_regions(readings: Iterable[PartialParse]) -> tuple[OpenRegion, ...]:
     """The regions in which the next token begins, outer ones first: those that it may go on with, unless a reading
     around them takes what they do not."""
     possible = [reading for reading in readings if reading.next.any()]
@@ -157,11 +157,11 @@ def open_regions(readings: Iterable[Reading]) -> tuple[OpenRegion, ...]:
     return () if inside is None else tuple(takewhile(lambda each: _is_open(each, possible, old), inside.regions))
 
 
-def _depth(reading: Reading) -> int:
+def _depth(reading: PartialParse) -> int:
     return len(reading.regions)
 
 
-def _is_open(region: OpenRegion, possible: Sequence[Reading], old: Sequence[Reading]) -> bool:
+def _is_open(region: OpenRegion, possible: Sequence[PartialParse], old: Sequence[PartialParse]) -> bool:
     """Whether what comes next may be in a region, whatever it is."""
     inside = [any(each.region is region.region for each in reading.regions) for reading in possible]
     within = np.logical_or.reduce([r.next for r, is_inside in zip(possible, inside, strict=True) if is_inside])
@@ -169,7 +169,7 @@ def _is_open(region: OpenRegion, possible: Sequence[Reading], old: Sequence[Read
     return not any((one & ~within).any() for one in around)
 
 
-def _holds(reading: Reading, use: Use, size: int) -> bool:
+def _holds(reading: PartialParse, use: Use, size: int) -> bool:
     return any((id(each.region), size - each.size) == use for each in reading.regions)
 
 

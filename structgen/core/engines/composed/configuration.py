@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from structgen.core.engines.cfg.matcher import CfgMatcher
 from structgen.core.engines.protocols import TOO_LONG, Matcher
-from structgen.core.regions import OpenRegion, Reading
+from structgen.core.regions import OpenRegion, PartialParse
 
 if TYPE_CHECKING:
     from structgen.core.engines.composed.grammar import Content
@@ -54,19 +54,19 @@ class Configuration:
         self._sizes.append((self.steps + steps, self.size + size))
         self.steps += steps
 
-    def readings(self) -> list[Reading]:
-        """See `Matcher.readings`."""
+    def partial_parses(self) -> list[PartialParse]:
+        """See `Matcher.partial_parses`."""
         own, region = self.matcher.completion_bound(), None if self.content is None else self.content.region
         after = 0 if self.after is None else self.after.completion_bound()
         around = () if region is None else (OpenRegion(region, self.size, own),)
-        inner = self.matcher.readings()
+        inner = self.matcher.partial_parses()
         if inner is None:
             following = self.matcher.next_bytes()
             if not self.size and self.after is not None and self.content is not None and self.content.is_nullable:
                 following |= self.after.next_bytes()  # what comes next may come after its empty text
-            return [Reading(around, min(own + after, TOO_LONG), following, not self.size)]
+            return [PartialParse(around, min(own + after, TOO_LONG), following, not self.size)]
         return [
-            Reading((*around, *each.regions), min(each.bound + after, TOO_LONG), each.next, not self.size)
+            PartialParse((*around, *each.regions), min(each.bound + after, TOO_LONG), each.next, not self.size)
             for each in inner
         ]
 

@@ -88,7 +88,7 @@ class ComposedGrammar:
         self.vocabulary = vocabulary
         regions = regions or {}
         self.contents = {t: shared.setdefault(id(g), Content(g, regions.get(t))) for t, g in sorted(contents.items())}
-        self.has_regions = bool(regions) or any(g.matcher().readings() is not None for g in contents.values())
+        self.has_regions = bool(regions) or any(g.matcher().partial_parses() is not None for g in contents.values())
         source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
         self.outer: _Outer = _Outer(source, vocabulary, {t: content.shortest for t, content in self.contents.items()})
         self.before = bytes_before(source, contents)

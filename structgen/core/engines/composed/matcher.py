@@ -12,7 +12,7 @@ from structgen.core.engines.cfg.matcher import CfgMatcher
 from structgen.core.engines.composed import masks
 from structgen.core.engines.composed.configuration import Configuration
 from structgen.core.engines.matcher import BaseMatcher
-from structgen.core.regions import Reading
+from structgen.core.regions import PartialParse
 from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
 
 if TYPE_CHECKING:
@@ -168,11 +168,11 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         )
         return None if None in keys else (keys, self._terminated)
 
-    def readings(self) -> list[Reading] | None:
-        """See `Matcher.readings`. O(configurations)."""
+    def partial_parses(self) -> list[PartialParse] | None:
+        """See `Matcher.partial_parses`. O(configurations)."""
         if not self._grammar.has_regions:
             return None
-        return [reading for configuration in self._configurations for reading in configuration.readings()]
+        return [reading for configuration in self._configurations for reading in configuration.partial_parses()]
 
     # --- what masks are made with ---
     def advance(self, configurations: Sequence[Configuration], data: bytes, token: int = -1) -> list[Configuration]:
