@@ -29,7 +29,7 @@ STAGES: list[set[str]] = [
         "core.workers",
         "core.kernels",
     },
-    {"core.regex", "core.text_sets", "core.json_schema.formula", "core.vocabulary"},
+    {"core.regex", "core.text_sets", "core.monitors", "core.json_schema.formula", "core.vocabulary"},
     {"core.engines.apply"},
     {
         "core.json_schema",

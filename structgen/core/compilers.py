@@ -19,6 +19,7 @@ from structgen.core.engines.captures.capturing import CapturingGrammar, capturin
 from structgen.core.engines.cfg.compiled import CfgGrammar, compile_grammar
 from structgen.core.engines.cfg.intersection import compile_intersection
 from structgen.core.engines.composed.grammar import ComposedGrammar, embed
+from structgen.core.engines.composed.monitored import MonitoredTerminal
 from structgen.core.engines.composed.tag_dispatch import compile_tag_dispatch as _compile_tag_dispatch
 from structgen.core.engines.composed.tags import check_lines, embed_lines
 from structgen.core.engines.json.compiled import check_arguments, compile_json_schema
@@ -30,6 +31,7 @@ from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lex
 from structgen.core.grammars.limits import MAX_STATES, limited, load_text, named_file
 from structgen.core.grammars.regular import regular_grammar
 from structgen.core.grammars.token_terminals import resolved
+from structgen.core.monitors.protocol import TerminalMonitor
 from structgen.core.regex.dfa import Dfa, from_strings
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.text_sets.corpus import Corpus
@@ -90,7 +92,7 @@ class Compilable(Protocol):
         ...
 
 
-Terminals: TypeAlias = "Mapping[str, NameSet | Corpus | Compilable | Grammar]"
+Terminals: TypeAlias = "Mapping[str, NameSet | Corpus | TerminalMonitor | Compilable | Grammar]"
 """Terminals of a grammar whose texts are given with it, by name."""
 
 
@@ -124,7 +126,7 @@ def compile_lark(
         dialect: "lark", or "llguidance": as llguidance writes it (docs/grammars.md); the package lark is not needed.
         grammars: in the dialect "llguidance", what ``@name`` refers to: texts of grammars, compiled ones, constraints.
         terminals: in the dialect "lark", what terminals that the grammar declares (``%declare QUOTE``) stand for: a
-            `NameSet`, a `Corpus`, a constraint, a compiled grammar.
+            `NameSet`, a `Corpus`, a constraint, a compiled grammar, a `TerminalMonitor`.
         **unknown: none; of options that only Lark has, the error says what they are here.
 
     Raises:
@@ -230,10 +232,13 @@ def _content(name: str, given: Any, vocabulary: Vocabulary) -> Grammar:
         return compile_quotes(given, vocabulary)
     if isinstance(given, Compilable):
         return given.compile(vocabulary)
+    if isinstance(given, TerminalMonitor):
+        return MonitoredTerminal(given, vocabulary, compile_names)
     if hasattr(given, "matcher"):
         return given
     raise OptionsError(
-        f"the terminal {name!r} is given as {given!r:.100}; expected a NameSet, a Corpus, a constraint or a grammar",
+        f"the terminal {name!r} is given as {given!r:.100}; expected a NameSet, a Corpus, a monitor of a terminal, "
+        "a constraint or a grammar",
         option="terminals", value=given,
     )  # fmt: skip
 

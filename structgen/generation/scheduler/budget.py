@@ -51,6 +51,39 @@ class SchedulerLimits:
     max_mask_seconds: float | None = None
 
 
+LATELY = 30.0  # seconds
+
+
+class Piece:
+    """How long a step may take that holds up nobody who is in it: ``piece_seconds``, and half of it where several
+    callers have asked lately, since the next request of another one may come while it runs.
+
+    Args:
+        limits: ``piece_seconds`` of them.
+    """
+
+    def __init__(self, limits: SchedulerLimits) -> None:
+        self._whole = limits.piece_seconds
+        self._asked: dict[str, float] = {}  # when a key asked last, in this order
+
+    def arrived(self, key: str, now: float) -> None:
+        """A request of that key came."""
+        self._asked.pop(key, None)
+        self._asked[key] = now
+        while now - next(iter(self._asked.values())) > LATELY:
+            del self._asked[next(iter(self._asked))]
+
+    @property
+    def has_several(self) -> bool:
+        """Whether several callers have asked lately, as of the latest request."""
+        return len(self._asked) > 1
+
+    @property
+    def seconds(self) -> float:
+        """That long."""
+        return self._whole / 2 if self.has_several else self._whole
+
+
 class StepCost:
     """Seconds of a step, learned from the steps that were made: by the tokens that it reads for rows that are written,
     and a rate for each token of a prompt beside them; and the rate of prompts that are read alone.

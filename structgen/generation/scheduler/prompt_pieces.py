@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from structgen.generation.scheduler.budget import FIRST_PIECE, REFRESH, SchedulerLimits, StepCost
+from structgen.generation.scheduler.budget import FIRST_PIECE, REFRESH, Piece, SchedulerLimits, StepCost
 from structgen.generation.scheduler.shares import Shares
 
 OF_OLDEST = 0.25  # of what a step reads of prompts
@@ -25,12 +25,13 @@ class PromptPieces:
     """Shares out what a step may read of prompts.
 
     Args:
-        limits: ``step_tokens``, ``step_factor``, ``piece_seconds`` and ``least_chunk`` of them.
+        limits: ``step_tokens``, ``step_factor`` and ``least_chunk`` of them.
         cost: what steps take.
+        piece: how long a step of prompts may take.
     """
 
-    def __init__(self, limits: SchedulerLimits, cost: StepCost) -> None:
-        self._limits, self._cost = limits, cost
+    def __init__(self, limits: SchedulerLimits, cost: StepCost, piece: Piece) -> None:
+        self._limits, self._cost, self._piece = limits, cost, piece
         self._borne = 0.0  # tokens that steps beside prompts could have borne and did not read
         self._saved = 0.0  # tokens that steps before there were prompts could have borne
         self._of_oldest = 0.0  # tokens that the oldest prompt is to have
@@ -78,14 +79,16 @@ class PromptPieces:
         """A step reads no prompts."""
         self._borne = 0.0
         beside = self._cost.room(waiting, self._limits.step_factor) if waiting else None
-        self._saved = min(self._saved + (beside or 0.0), FIRST_PIECE, self._cost.piece(self._limits.piece_seconds))
+        self._saved = min(self._saved + (beside or 0.0), FIRST_PIECE, self._cost.piece(self._piece.seconds))
 
     def _room(self, waiting: int, unread: Sequence[Unread], writing: Collection[str]) -> int:
         """How many tokens of prompts the step may read: beside rows that are written as much as these can bear, else
         what takes no longer than others may wait for."""
         limits, most = self._limits, max(self._limits.step_tokens - waiting, self._limits.least_chunk)
         if not waiting:
-            return int(min(most, max(self._cost.piece(limits.piece_seconds), limits.least_chunk)))
+            short = limits.step_factor * self._shortest_of_another(unread)
+            piece = self._cost.piece(self._piece.seconds if short == math.inf else limits.piece_seconds)
+            return int(min(most, max(min(piece, short), limits.least_chunk)))
         if limits.step_factor == math.inf:
             return most
         beside = self._cost.room(waiting, limits.step_factor)
@@ -106,13 +109,21 @@ class PromptPieces:
         self._borne = 0.0
         return limits.least_chunk
 
+    def _shortest_of_another(self, unread: Sequence[Unread]) -> float:
+        """Tokens of the shortest prompt, where it is short and another caller's prompts are read beside it: it does not
+        wait for a whole piece of these."""
+        if len({prompt.key for prompt in unread}) == 1:
+            return math.inf
+        shortest = min(prompt.whole for prompt in unread)
+        return shortest if shortest <= SHORT_TOKENS else math.inf
+
     def _of_many(self, waiting: int, unread: Sequence[Unread], writing: Collection[str]) -> float:
         """What short prompts may have beyond what rows bear, up to a piece a step.
 
         Rows of keys that have short prompts themselves wait for these: then all are written together, which takes less
         time than one after the other. Others bear more only where they are fewer keys than those that wait.
         """
-        piece = self._cost.piece(self._limits.piece_seconds)
+        piece = self._cost.piece(self._piece.seconds)
         short = [prompt for prompt in unread if prompt.whole <= min(SHORT * piece, SHORT_TOKENS)]
         keys = {prompt.key for prompt in short}
         others = set(writing) - keys

@@ -25,7 +25,7 @@ from structgen.generation.decoding.output import Output
 from structgen.generation.models.model_runner import RaggedReader
 from structgen.generation.models.threads import turn_of
 from structgen.generation.scheduler.admission import Queue, SequenceAdmission, yields
-from structgen.generation.scheduler.budget import SchedulerLimits, StepCost
+from structgen.generation.scheduler.budget import Piece, SchedulerLimits, StepCost
 from structgen.generation.scheduler.drafting import Drafting
 from structgen.generation.scheduler.prompt_pieces import PromptPieces, Unread
 from structgen.generation.scheduler.request import Event, Handle, Request, State, event_of
@@ -62,7 +62,9 @@ class Scheduler:
         self.reader, self.limits = reader, limits or SchedulerLimits()
         self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
-        self._pieces, self._turns = PromptPieces(self.limits, self.cost), SequenceTurns(self.limits, self.cost)
+        self._piece = Piece(self.limits)
+        self._pieces = PromptPieces(self.limits, self.cost, self._piece)
+        self._turns = SequenceTurns(self.limits, self.cost, self._piece)
         self._overlapped, self._spell, self._clock = overlapped, spell, clock
         self._turn = turn_of(reader)
         self._new: deque[Handle] = deque()
@@ -156,7 +158,9 @@ class Scheduler:
 
     def _intake(self) -> None:
         while self._new:
-            self._queue.add(self._new.popleft(), (handle.request.key for handle in self._open))
+            handle = self._new.popleft()
+            self._piece.arrived(handle.request.key, self._clock())
+            self._queue.add(handle, (each.request.key for each in self._open))
         while self._withdrawn:
             handle = self._withdrawn.popleft()
             self._fail(handle, CancelledError("The request was withdrawn."))
@@ -261,9 +265,9 @@ class Scheduler:
 
     def _plan(self) -> ModelStep:
         writing = [handle for handle in self._open if handle.state is State.WRITING and handle.task is None]
-        if self.reader.reads_apart:
-            writing = self._turns.chosen(writing)
         reading = [handle for handle in self._open if handle.state is State.READING]
+        if self.reader.reads_apart:
+            writing = self._turns.chosen(writing, reading)
         waiting = sum(len(handle.output.pending) for handle in writing)
         chunks = self._chunks(reading, waiting, {handle.request.key for handle in writing})
         beside = waiting + sum(map(len, chunks.values()))

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from structgen.errors import MaskTimeoutError
-from structgen.generation.scheduler.budget import SchedulerLimits, StepCost
+from structgen.generation.scheduler.budget import Piece, SchedulerLimits, StepCost
+from structgen.generation.scheduler.prompt_pieces import SHORT_TOKENS
 from structgen.generation.scheduler.request import Handle, State
 from structgen.generation.scheduler.tasks import PROBATION, Task, TaskThreads
 
@@ -18,21 +19,25 @@ class SequenceTurns:
 
     A caller's rows hold up those of others by ``step_factor`` at most, as its prompts do: where a step of all rows
     takes longer than that, each caller has as many of its rows written as fit, those first that have waited longest.
-    Where a step costs the same for one row and for many (on an accelerator), all rows are written.
+    A short prompt counts as a row of its caller, so that it is not read beside all rows of another. Where others have
+    asked lately, the rows of one caller take a piece at most, so that the next request does not wait for all. Where a
+    step costs the same for one row and for many (on an accelerator), all rows are written.
 
     Args:
         limits: ``step_factor`` of them.
         cost: what steps take.
+        piece: how long a step of one caller may take.
     """
 
-    def __init__(self, limits: SchedulerLimits, cost: StepCost) -> None:
-        self._limits, self._cost = limits, cost
+    def __init__(self, limits: SchedulerLimits, cost: StepCost, piece: Piece) -> None:
+        self._limits, self._cost, self._piece = limits, cost, piece
         self._steps = 0
 
-    def chosen(self, writing: Sequence[Handle]) -> list[Handle]:
-        """The rows that are written in the next step, in their order."""
+    def chosen(self, writing: Sequence[Handle], reading: Sequence[Handle]) -> list[Handle]:
+        """The rows that are written in the next step, in their order, beside those whose prompts are read."""
         self._steps += 1
-        most = self._most(Counter(handle.request.key for handle in writing))
+        short = [handle for handle in reading if handle.length - handle.cached_tokens <= SHORT_TOKENS]
+        most = self._most(Counter(handle.request.key for handle in [*writing, *short]))
         left = {handle.request.key: most for handle in writing}
         found = set[int]()
         for handle in sorted(writing, key=lambda handle: handle.turn):
@@ -45,10 +50,12 @@ class SequenceTurns:
     def _most(self, rows: Counter[str]) -> int:
         """How many rows of each key a step writes."""
         largest = max(rows.values(), default=0)
-        if len(rows) < 2 or self._limits.step_factor == math.inf:
+        if self._limits.step_factor == math.inf or (len(rows) < 2 and not self._piece.has_several):
             return largest
-        most = min(rows.values())
+        most = min(rows.values()) if len(rows) > 1 else 1
         bound = self._limits.step_factor * self._cost.seconds(most)
+        if len(rows) < 2:
+            bound = max(bound, self._piece.seconds)
         while most < largest and self._cost.seconds(sum(min(count, most + 1) for count in rows.values())) <= bound:
             most += 1
         return most

@@ -93,3 +93,16 @@ def test_rules_that_cannot_have_regions() -> None:
         generator(1).generate("x", grammar, regions={"/why": Region(max_tokens=3)})
     with pytest.raises(OptionsError, match="JSON Pointer"):
         generator(1).generate("x", {"type": "object"}, regions={"why": Region(max_tokens=3)})
+
+
+def test_what_a_monitor_is_asked_about_is_no_region() -> None:
+    class Names:
+        triggers: tuple[str, ...] = ()
+        names = structgen.NameSet.build(["a", "b"])
+
+        def suggest(self, text: str) -> list[str]:
+            return ["a"]
+
+    source = structgen.lark('start: "x" why\nwhy: X\n%declare X', terminals={"X": Names()})
+    with pytest.raises(structgen.ConstraintError, match="why holds a terminal with a monitor"):
+        generator(1).generate("x", source, regions={"why": Region(max_tokens=3)})

@@ -253,6 +253,31 @@ def test_rows_of_one_caller_do_not_hold_up_those_of_another(costs: tuple[float, 
     assert max(gained) - min(gained) <= 2 and min(gained) >= (300 if costs[1] < 1e-4 else 20)
 
 
+def test_a_short_request_is_not_read_beside_all_rows_of_another_caller() -> None:
+    """A prompt of 14 tokens and 4 tokens written, beside 32 rows of another caller: a step of all these, which may have
+    begun, and twice the time alone at most."""
+    reader = Timed(*LLAMA, 0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=33), clock=lambda: reader.now)
+
+    def seconds(number: int) -> float:
+        handle, start = submit(scheduler, [1 + number] * 14, 4, key="good"), reader.now
+        while handle.state is not State.DONE:
+            scheduler.step()
+        return reader.now - start
+
+    seconds(0)
+    alone = max(seconds(1 + number) for number in range(10))
+    for number in range(32):
+        submit(scheduler, [50 + number] * 5, 3000, key="greedy")
+    for _ in range(60):
+        scheduler.step()
+    beside = list[float]()
+    for number in range(10):
+        beside.append(seconds(11 + number))
+        scheduler.step()
+    assert max(beside) <= 2 * alone and scheduler.running == 32
+
+
 @pytest.mark.parametrize("length", [100, 400])
 def test_callers_take_turns_at_prompts(length: int) -> None:
     """One caller asks for shorter prompts without end; another's is read in twice the time that it takes alone, and a

@@ -34,7 +34,17 @@ class CfgCompletions:
 
         O(positions of the lexer state + n log n) for n continuations in reach, which are the open brackets.
         """
-        rests, best = _Rests(machine, self), (k.FAR, -1, 0)  # bytes, a position, the item set after its terminal
+        remaining, (_, position, after) = self._cheapest(machine, configs)
+        word = b"" if position >= self._automata.positions else self._word_from(position)
+        return word + remaining.text(after)
+
+    def length(self, machine: CfgMachine, configs: int) -> int:
+        """Bytes of `complete`; `FAR` or more where nothing completes it."""
+        return self._cheapest(machine, configs)[1][0]
+
+    def _cheapest(self, machine: CfgMachine, configs: int) -> tuple[_Rests, tuple[int, int, int]]:
+        """What is nearest to an end: bytes, a position, the item set after its terminal."""
+        remaining, best = _Rests(machine, self), (k.FAR, -1, 0)
         for items, d in machine.configurations(configs):
             nearest: dict[int, int] = {}  # the best position of each class; -1: back to the item set
             for p in machine.lexer(d)[1]:
@@ -43,10 +53,8 @@ class CfgCompletions:
                     nearest[kind] = p
             for kind, p in nearest.items():
                 after = items if kind < 0 else machine.call(k.GOTO_ITEMS, items, kind, 0)
-                best = min(best, (self.position_lengths[p] + rests.of_items(after)[0], p, after))
-        _, position, after = best
-        word = b"" if position >= self._automata.positions else self._word_from(position)
-        return word + rests.text(after)
+                best = min(best, (self.position_lengths[p] + remaining.of_items(after)[0], p, after))
+        return remaining, best
 
     # --- words ---
     def suffix_word(self, suffix: int) -> bytes:

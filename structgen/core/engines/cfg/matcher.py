@@ -15,6 +15,7 @@ from structgen.errors import CompletionTooLongError, MatcherStateError
 
 if TYPE_CHECKING:
     from structgen.core.engines.cfg.compiled import CfgGrammar
+    from structgen.core.engines.cfg.completion import CfgCompletions
 
 MAX_BYTES = 1 << 24
 """Of a completion that is written."""
@@ -84,6 +85,11 @@ class CfgMatcher(StateMatcher["CfgGrammar"]):
                 kind for _, d in self._machine.configurations(self._state) for kind in self._machine.pseudo_classes(d)
             }
         return frozenset(t for t, c in tables.embedded.items() if c in classes)
+
+    def completes_with(self, completions: CfgCompletions) -> bool:
+        """Whether some text completes the output where terminals have these shortest texts."""
+        with self._machine.lock:
+            return completions.length(self._machine, self._state) < k.FAR
 
     def after_embedded(self, terminal: int) -> CfgMatcher:
         """A matcher after the text of an embedded terminal that began here. It has no history.

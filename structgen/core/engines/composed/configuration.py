@@ -89,7 +89,8 @@ class Configuration:
     def key(self) -> Hashable:
         """Equal for configurations with the same future, whichever matcher; None where that cannot be told."""
         state = self.matcher.state_key()
-        return None if state is None else (id(self.content), state, self.after and self.after.state_key())
+        content = self.content and self.content.key
+        return None if state is None else (content, state, self.after and self.after.state_key())
 
     def own_key(self) -> Hashable:
         """Equal for the same future of this one while it is not rolled back; None where that is not known."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,13 @@ from structgen.core.engines.cfg.machine import CfgAutomata, CfgMachine
 from structgen.core.engines.composed.configuration import Configuration
 from structgen.core.engines.composed.crossings import crossing_index
 from structgen.core.engines.composed.matcher import ComposedMatcher
+from structgen.core.engines.composed.monitored import Answers, MonitoredTerminal
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.inlining import inlined
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule
 from structgen.core.grammars.region_rules import cut_regions, regions_of, used_terminals, without_terminals
 from structgen.core.grammars.token_terminals import resolved
+from structgen.core.kernels.cfg.layout import FAR
 from structgen.core.regions import Region
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, EmptyLanguageError, GrammarTooComplexError
@@ -42,9 +44,11 @@ class Content:
         is_nullable: whether the empty text is one of its texts; then the rules around may leave it out.
         shortest: a shortest text.
         region: how its texts are written, where that is said of them.
+        key: equal for the same content.
+        asked: the monitor that narrows it where it begins; None: nothing does.
     """
 
-    def __init__(self, grammar: Grammar, region: Region | None = None) -> None:
+    def __init__(self, grammar: Grammar, key: Hashable = None, region: Region | None = None) -> None:
         start = grammar.matcher()
         self.grammar, self.region = grammar, region
         self.last = grammar.last_bytes()
@@ -52,6 +56,14 @@ class Content:
         self.first = byte_set(np.flatnonzero(start.next_bytes()).tolist())
         self.is_nullable = start.is_accepting()
         self.shortest = start.shortest_completion()
+        self.key = id(self) if key is None else key
+        self.asked = cast(MonitoredTerminal, grammar) if hasattr(grammar, "suggested") else None
+
+    def narrowed(self, grammar: Grammar, key: Hashable) -> Content:
+        """This content with fewer texts. The bytes that texts end with stay as they are, which index crossings."""
+        content = Content(grammar, key)
+        content.last, content.ends = self.last, self.ends
+        return content
 
 
 class ComposedGrammar:
@@ -87,10 +99,15 @@ class ComposedGrammar:
         self.source = source
         self.vocabulary = vocabulary
         regions = regions or {}
-        self.contents = {t: shared.setdefault(id(g), Content(g, regions.get(t))) for t, g in sorted(contents.items())}
+        self.contents = {
+            t: shared.setdefault(id(g), Content(g, region=regions.get(t))) for t, g in sorted(contents.items())
+        }
         self.has_regions = bool(regions) or any(g.matcher().partial_parses() is not None for g in contents.values())
+        monitored = {t for t, content in self.contents.items() if content.asked is not None}
+        self.is_monitored = bool(monitored)
         source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
-        self.outer: _Outer = _Outer(source, vocabulary, {t: content.shortest for t, content in self.contents.items()})
+        words = {t: content.shortest for t, content in self.contents.items()}
+        self.outer: _Outer = _Outer(source, vocabulary, words, monitored)
         self.before = bytes_before(source, contents)
         self._last = last_bytes_of(source, {t: content.last for t, content in self.contents.items()})
         self.ends: bytes = flags(self.before)
@@ -130,9 +147,13 @@ class ComposedGrammar:
         """See `Grammar.last_bytes`. O(1)."""
         return self._last
 
-    def normal_form(self) -> tuple[ContextFreeGrammar, dict[int, Grammar]]:
-        """See `Grammar.normal_form`."""
-        return self._form
+    def answers(self) -> Answers | None:
+        """What monitors say of one text and its forks; None: there are none."""
+        return Answers(self) if self.is_monitored else None
+
+    def normal_form(self) -> tuple[ContextFreeGrammar, dict[int, Grammar]] | None:
+        """See `Grammar.normal_form`. Monitors are asked of this grammar's text, so it stays by itself."""
+        return None if self.is_monitored else self._form
 
     @property
     def completions_are_shortest(self) -> bool:
@@ -191,21 +212,30 @@ def _with_empty_texts(source: ContextFreeGrammar, nullable: set[int]) -> Context
 
 
 class _Outer(CfgGrammar):
-    """A grammar with embedded terminals that knows their shortest texts."""
+    """A grammar with embedded terminals that knows their shortest texts, and which of them monitors may close."""
 
-    def __init__(self, source: ContextFreeGrammar, vocabulary: Vocabulary, words: Mapping[int, bytes]) -> None:
+    def __init__(
+        self, source: ContextFreeGrammar, vocabulary: Vocabulary, words: Mapping[int, bytes], monitored: set[int]
+    ) -> None:
         super().__init__(source, vocabulary, frozenset(words), MASK_BYTES, STATE_BYTES)
         self._words = {self.tables.embedded[t]: word for t, word in words.items() if t in self.tables.embedded}
+        self._monitored = {self.tables.embedded[t] for t in monitored if t in self.tables.embedded}
 
     @cached_property
     def completions(self) -> CfgCompletions:
         """Shortest texts, embedded ones included."""
         return _OuterCompletions(self.source, self.tables, self.automata, self._words)
 
+    @cached_property
+    def closed(self) -> CfgCompletions:
+        """The same where no monitored terminal may begin."""
+        words = dict.fromkeys(self._monitored)
+        return _OuterCompletions(self.source, self.tables, self.automata, {**self._words, **words})
+
 
 class _OuterCompletions(CfgCompletions):
     def __init__(
-        self, grammar: ContextFreeGrammar, tables: CfgTables, automata: CfgAutomata, words: Mapping[int, bytes]
+        self, grammar: ContextFreeGrammar, tables: CfgTables, automata: CfgAutomata, words: Mapping[int, bytes | None]
     ) -> None:
         super().__init__(grammar, tables, automata)
         self._of_embedded = words
@@ -217,8 +247,10 @@ class _OuterCompletions(CfgCompletions):
 
     def class_length(self, kind: int) -> int:
         """Bytes of `class_word`."""
-        word = self._of_embedded.get(kind)
-        return super().class_length(kind) if word is None else len(word)
+        if kind not in self._of_embedded:
+            return super().class_length(kind)
+        word = self._of_embedded[kind]
+        return FAR if word is None else len(word)
 
 
 def embed(
@@ -273,6 +305,11 @@ def _composed(
     cut = cut_regions(grammar)
     texts, empty = dict[int, Grammar](), set[int]()
     for terminal, (_, part) in cut.parts.items():
+        if any(hasattr(content, "suggested") for content in _used(part, contents).values()):
+            raise ConstraintError(
+                f"the region {cut.around.terminals[terminal].name} holds a terminal with a monitor, which is asked of "
+                "the whole text; let the region begin after it, or end before it"
+            )
         if next(made) >= MAX_REGIONS:
             raise GrammarTooComplexError("the regions, those in regions included", budget="regions", limit=MAX_REGIONS)
         try:

@@ -66,6 +66,8 @@ def _crossing(
         row: the masks of all; where there are many places to cross at, only the tokens that it lacks are looked at.
     """
     grammar = matcher.grammar
+    if grammar.is_monitored:  # what may begin at the crossing depends on the whole text
+        return _find(matcher, configuration, own, row)
     seen = configurations if grammar.is_wide(configuration) else (configuration,)  # those that decide on what is found
     key, is_shared = _memo_key(configuration, seen)
     if key is None:
@@ -105,17 +107,19 @@ def _find(matcher: ComposedMatcher, configuration: Configuration, own: Row, row:
         piece = candidates.piece(i)
         if not configuration.matcher.accept_bytes(piece):
             continue
-        fresh = matcher.exits(configuration)
+        fresh = matcher.exits(configuration, matcher.text + piece)
         configuration.matcher.rollback(1)
         if not fresh:
             continue
         if lacking is not None:
-            bits = _continued(matcher, fresh, candidates.lacking(i, lacking))
+            bits = _continued(matcher, fresh, candidates.lacking(i, lacking), matcher.text + piece)
+        elif grammar.is_monitored:
+            bits = _continued(matcher, fresh, candidates.rests(i), matcher.text + piece)
         else:
             key = piece, first, frozenset(map(_start_key, fresh))
             bits = grammar.recall(key)
             if bits is None:
-                bits = _continued(matcher, fresh, candidates.rests(i))
+                bits = _continued(matcher, fresh, candidates.rests(i), b"")
                 grammar.remember(key, bits)
         if len(bits[0]):
             found.append(bits)
@@ -124,7 +128,9 @@ def _find(matcher: ComposedMatcher, configuration: Configuration, own: Row, row:
 
 def _start_key(configuration: Configuration) -> Hashable:
     """Equal for configurations at their start with the same future."""
-    return id(configuration.content), (configuration.after or configuration.matcher).state_key()
+    return configuration.content and configuration.content.key, (
+        configuration.after or configuration.matcher
+    ).state_key()
 
 
 def _possible(configuration: Configuration, row: Row, candidates: Crossings) -> npt.NDArray[np.bool_]:
@@ -142,14 +148,17 @@ def _first_after(matcher: ComposedMatcher, configuration: Configuration) -> int:
     key = "first", configuration.after.state_key()
     first: int | None = matcher.grammar.recall(key)
     if first is None:
-        following = matcher.configurations_after(configuration.after)
-        first = byte_set(byte for b in following for byte in np.flatnonzero(b.matcher.next_bytes()).tolist())
+        first = byte_set(np.flatnonzero(configuration.after.next_bytes()).tolist())
+        for terminal in configuration.after.embedded_here():
+            first |= matcher.grammar.contents[terminal].first
         matcher.grammar.remember(key, first)
     return first
 
 
-def _continued(matcher: ComposedMatcher, fresh: list[Configuration], rests: tuple[tuple[bytes, int], ...]) -> Bits:
-    """The tokens of a piece whose rests go on in ``fresh``, configurations at their start."""
+def _continued(
+    matcher: ComposedMatcher, fresh: list[Configuration], rests: tuple[tuple[bytes, int], ...], text: bytes
+) -> Bits:
+    """The tokens of a piece whose rests go on in ``fresh``, configurations at their start, after ``text``."""
     grammar = matcher.grammar
     row = np.zeros(-(-grammar.vocabulary.size // 32), np.int32)
     own = np.empty_like(row)
@@ -162,9 +171,9 @@ def _continued(matcher: ComposedMatcher, fresh: list[Configuration], rests: tupl
     whole = has_tokens(row, ids).tolist()
     tokens = [token for (_, token), is_allowed in zip(rests, whole, strict=True) if is_allowed]
     unsure = [pair for pair, is_allowed in zip(rests, whole, strict=True) if not is_allowed and first[pair[0][0]]]
-    reader = ConfigurationAutomaton(matcher, fresh) if len(unsure) > MANY else None
+    reader = None if grammar.is_monitored or len(unsure) <= MANY else ConfigurationAutomaton(matcher, fresh)
     for rest, token in unsure:
-        if matcher.survives(fresh, rest) if reader is None else reader.survives(rest):
+        if matcher.survives(fresh, rest, text) if reader is None else reader.survives(rest):
             tokens.append(token)
     return _bits(tokens)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -13,15 +13,17 @@ from structgen.core.engines.composed import masks
 from structgen.core.engines.composed.configuration import Configuration
 from structgen.core.engines.matcher import BaseMatcher
 from structgen.core.regions import PartialParse
-from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
+from structgen.errors import CompletionTooLongError, GenerationError, MatcherStateError, TokenError
 
 if TYPE_CHECKING:
-    from structgen.core.engines.composed.grammar import ComposedGrammar
+    from structgen.core.engines.composed.grammar import ComposedGrammar, Content
 
 MAX_CONFIGURATIONS = 64
 """So many configurations are kept, and one more for each embedded grammar; others are given up and counted."""
 # Equal configurations are merged at the end of each piece, so long texts are read in pieces.
 PIECE = 16
+MAX_ASKED_STEPS = 256
+"""Steps in which a completion is sought that monitors are asked about."""
 
 _Snapshot = list[tuple[Configuration, int]]
 
@@ -36,15 +38,23 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
     def __init__(self, grammar: ComposedGrammar) -> None:
         super().__init__(grammar)
         self._dropped = 0
+        self._answers = grammar.answers()
+        self._text = b""  # so far, where monitors are asked what may follow it
         start = Configuration(grammar.outer.matcher(), None, None, grammar.ends)
-        self._configurations = self._distinct([start, *self._entries(start)])
-        self._history: list[tuple[_Snapshot, bool]] = []
+        self._configurations = self._distinct([start, *self._entries(start, b"")])
+        self._history: list[tuple[_Snapshot, bool, int]] = []
+        self._check_answers()
 
     @property
     def stats(self) -> dict[str, int]:
-        """Counts of what budgets gave up, embedded grammars' included; ``dropped_alternatives``: configurations."""
+        """Counts of what budgets gave up, embedded grammars' included; ``dropped_alternatives``: configurations.
+
+        Where monitors are asked also ``empty_suggestions`` and ``monitor_timeouts``, shared by forks.
+        """
         total = {"dropped_alternatives": self._dropped}
-        seen = {id(b): b for snapshot, _ in self._history for b, _ in snapshot}
+        if self._answers is not None:
+            total |= self._answers.stats
+        seen = {id(b): b for snapshot, _, _ in self._history for b, _ in snapshot}
         seen.update({id(b): b for b in self._configurations})
         for configuration in seen.values():
             for name, count in configuration.matcher.stats.items():
@@ -53,6 +63,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
     def _fill(self, bitmask: npt.NDArray[np.int32], index: int, address: int) -> None:
         masks.fill(self, self._configurations, bitmask, index)
+        self._check_answers()
 
     def accept_token(self, token_id: int) -> bool:
         """See `Matcher.accept_token`."""
@@ -78,12 +89,26 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
                 return False
             self._terminated = True
         else:
-            found = self.advance(self._configurations, data, token_id)
+            found = self.advance(self._configurations, data, token_id, self._text)
+            self._check_step(before)
             if not found:
                 return False
             self._configurations = found
-        self._history.append((before, False))
+        self._keep(before, False, data)
         return True
+
+    def _check_step(self, before: _Snapshot) -> None:
+        """Raise what a monitor has raised; then all is as it was."""
+        try:
+            self._check_answers()
+        except GenerationError:
+            self._restore(before)
+            raise
+
+    def _keep(self, before: _Snapshot, ended: bool, data: bytes) -> None:
+        self._history.append((before, ended, len(self._text)))
+        if self._answers is not None:
+            self._text += data
 
     def _accept(self, data: bytes) -> bool:
         if not isinstance(data, bytes):
@@ -95,12 +120,14 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             self._dropped,
         )
         for start in range(0, len(data), PIECE):
-            self._configurations = self.advance(self._configurations, data[start : start + PIECE])
+            text = self._text + data[:start] if self._answers is not None else b""
+            self._configurations = self.advance(self._configurations, data[start : start + PIECE], text=text)
+            self._check_step(before)
             if not self._configurations:
                 self._restore(before)
                 self._dropped = dropped
                 return False
-        self._history.append((before, self._terminated))
+        self._keep(before, self._terminated, data)
         return True
 
     def _rollback(self, steps: int) -> None:
@@ -108,7 +135,8 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         if not 0 <= steps <= len(self._history):
             raise MatcherStateError.past_the_start(steps, len(self._history))
         if steps:
-            before, self._terminated = self._history[-steps]
+            before, self._terminated, length = self._history[-steps]
+            self._text = self._text[:length]
             del self._history[-steps:]
             self._restore(before)
 
@@ -122,7 +150,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             return twins[id(configuration)]
 
         twin = self._bare([twin_of(configuration) for configuration in self._configurations])
-        twin._history = [([(twin_of(b), n) for b, n in before], ended) for before, ended in self._history]
+        twin._history = [([(twin_of(b), n) for b, n in before], ended, end) for before, ended, end in self._history]
         return twin
 
     def _copy(self) -> ComposedMatcher:
@@ -145,6 +173,10 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         """See `Matcher.shortest_completion`: the shortest that one of the configurations writes."""
         if self._terminated or self.is_accepting():
             return b""
+        return self._shortest() if self._answers is None else self._shortest_asked()
+
+    def _shortest(self) -> bytes:
+        """The shortest completion where no monitor is asked."""
         found, refused = [], None
         for configuration in self._configurations:
             try:
@@ -155,10 +187,44 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             raise refused
         return min(found, key=len)
 
+    def _shortest_asked(self) -> bytes:
+        """A completion in which monitors have a say: from place to place, as far as what is short is allowed.
+
+        Raises:
+            CompletionTooLongError: none of so many steps or bytes completes it.
+        """
+        walker = self
+        for _ in range(MAX_ASKED_STEPS):
+            texts = (configuration.shortest_completion() for configuration in walker._configurations)
+            steps = (walker._led(text) for text in sorted(texts, key=len))
+            step = next((step for step in steps if len(step._text) > len(walker._text)), None)
+            if step is None:
+                break
+            if step.is_accepting():
+                self._check_answers()
+                return step._text[len(self._text) :]
+            walker = step
+        raise CompletionTooLongError(f"no text of {MAX_ASKED_STEPS} names completes the output")
+
+    def _led(self, text: bytes) -> ComposedMatcher:
+        """A copy after as much of a text as is taken, or until the output may stop."""
+        walker = self._copy()
+        for byte in text:
+            if not walker._accept(bytes([byte])) or walker.is_accepting():
+                break
+        return walker
+
+    def _check_answers(self) -> None:
+        """Raise what a monitor has raised."""
+        if self._answers is not None:
+            self._answers.check()
+
     def completion_bound(self) -> int:
         """See `Matcher.completion_bound`: the least of the configurations' own."""
         if self._terminated or self.is_accepting():
             return 0
+        if self._answers is not None:
+            return super().completion_bound()
         return min(configuration.completion_bound() for configuration in self._configurations)
 
     def state_key(self, *, own: bool = False) -> Hashable:
@@ -166,7 +232,12 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         keys = frozenset(
             configuration.own_key() if own else configuration.key() for configuration in self._configurations
         )
-        return None if None in keys else (keys, self._terminated)
+        return None if None in keys else (keys, self._terminated, self._text)
+
+    @property
+    def text(self) -> bytes:
+        """The text so far, where monitors are asked; else nothing."""
+        return self._text
 
     def partial_parses(self) -> list[PartialParse] | None:
         """See `Matcher.partial_parses`. O(configurations)."""
@@ -175,13 +246,16 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         return [reading for configuration in self._configurations for reading in configuration.partial_parses()]
 
     # --- what masks are made with ---
-    def advance(self, configurations: Sequence[Configuration], data: bytes, token: int = -1) -> list[Configuration]:
+    def advance(
+        self, configurations: Sequence[Configuration], data: bytes, token: int = -1, text: bytes = b""
+    ) -> list[Configuration]:
         """The configurations after a text (not empty); those of ``configurations`` that take it move. None: no change.
 
         Args:
             configurations: where to start, all at the same place.
             data: the text.
             token: its id, which is faster; -1: no token.
+            text: before it, where monitors are asked.
         """
         waiting = {0: list(configurations)}
         found: list[Configuration] = []
@@ -189,27 +263,25 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             start = min(waiting)
             fresh = waiting.pop(start)
             for configuration in self._distinct(fresh) if start else fresh:
-                self._advance_configuration(configuration, data, start, token, waiting, found)
+                self._advance_configuration(configuration, data, start, token, waiting, found, text)
         return self._distinct(found)
 
-    def exits(self, configuration: Configuration) -> list[Configuration]:
-        """The configurations that begin where ``configuration`` stands: embedded texts, or what comes after one."""
+    def exits(self, configuration: Configuration, text: bytes) -> list[Configuration]:
+        """The configurations that begin where ``configuration`` stands: embedded texts, or what comes after one.
+
+        ``text``: all that is before them, where monitors are asked."""
         if configuration.content is None:
-            return list(self._entries(configuration))
+            return list(self._entries(configuration, text))
         if configuration.after is None or not configuration.matcher.is_accepting():
             return []
-        return self.configurations_after(configuration.after)
+        outer = Configuration(configuration.after.copy(), None, None, self._grammar.ends)
+        return [outer, *self._entries(outer, text)]
 
-    def configurations_after(self, after: CfgMatcher) -> list[Configuration]:
-        """The configurations after an embedded text."""
-        outer = Configuration(after.copy(), None, None, self._grammar.ends)
-        return [outer, *self._entries(outer)]
-
-    def survives(self, configurations: Sequence[Configuration], data: bytes) -> bool:
+    def survives(self, configurations: Sequence[Configuration], data: bytes, text: bytes) -> bool:
         """Whether some configuration takes the text; nothing changes."""
         before = [(configuration, configuration.steps) for configuration in configurations]
         dropped = self._dropped
-        found = self.advance(configurations, data)
+        found = self.advance(configurations, data, text=text)
         for configuration, steps in before:
             configuration.go_back(steps)
         self._dropped = dropped
@@ -224,6 +296,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         token: int,
         waiting: dict[int, list[Configuration]],
         found: list[Configuration],
+        text: bytes,
     ) -> None:
         """Read ``data[start:]`` by one configuration; ``waiting``: what begins inside; ``found``: what lives on."""
         marks = data.translate(configuration.ends)
@@ -233,7 +306,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             if not matcher.accept_bytes(data[at : cut + 1]):
                 break
             at, steps = cut + 1, steps + 1
-            fresh = self.exits(configuration)
+            fresh = self.exits(configuration, text + data[:at])
             if fresh:
                 waiting.setdefault(at, []).extend(fresh)
             cut = marks.find(1, at, -1)
@@ -243,16 +316,20 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
                 configuration.go_on(steps + 1, len(data) - start)
                 found.append(configuration)
                 if marks[-1]:
-                    found += self.exits(configuration)
+                    found += self.exits(configuration, text + data)
                 return
         if steps:
             matcher.rollback(steps)
 
-    def _entries(self, configuration: Configuration) -> Iterator[Configuration]:
-        """The embedded texts that may begin where a configuration of the grammar around stands."""
+    def _entries(self, configuration: Configuration, text: bytes) -> Iterator[Configuration]:
+        """The embedded texts that may begin where a configuration of the grammar around stands, after ``text``."""
         outer = cast(CfgMatcher, configuration.matcher)  # which all configurations without content have
-        for terminal in sorted(outer.embedded_here()):
-            content = self._grammar.contents[terminal]
+        terminals = outer.embedded_here()
+        contents: Mapping[int, Content] = self._grammar.contents
+        if self._answers is not None and terminals:
+            contents = self._answers.contents(outer, terminals, text)
+        for terminal in sorted(terminals.intersection(contents)):
+            content = contents[terminal]
             yield Configuration(content.grammar.matcher(), content, outer.after_embedded(terminal), content.ends)
 
     def _distinct(self, configurations: list[Configuration]) -> list[Configuration]:
@@ -277,4 +354,5 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         BaseMatcher.__init__(twin, self._grammar)
         twin._configurations, twin._history = configurations, []
         twin._terminated, twin._dropped = self._terminated, self._dropped
+        twin._answers, twin._text = self._answers, self._text
         return twin

@@ -1,0 +1,1 @@
+"""What is asked, while a text is written, which names may come next."""
