@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 WEIGHT, RATE_WEIGHT, SPREAD_WEIGHT = 0.2, 0.4, 0.1  # of the latest step in the running means
 REFRESH = 64  # steps beside prompts, after which one without tells what it takes now
 LEAST_SPREAD, FIRST_SPREAD, MOST_SPREAD = 0.04, 0.05, 0.3  # mean deviation of a step from what was expected, relative
 DEVIATIONS = 3.0  # mean deviations that 99 of 100 steps stay below (normal: 2.33 standard, 2.9 mean deviations)
+SEVERAL = 1.25  # times several steps of fewer tokens: what one of many takes at most
 FIXED = 16  # tokens that a step's fixed cost is worth, while only one number of tokens was seen
 FIRST_PIECE = 32  # tokens of a prompt that are read to learn what they take, and that are saved up for at most
 FAST = 256  # tokens of prompts that took no time beside a step are taken to cost as much as it
@@ -89,8 +90,9 @@ class StepCost:
     and a rate for each token of a prompt beside them; and the rate of prompts that are read alone.
 
     The first are running means by powers of two; between them it is interpolated, beyond them it grows in proportion.
-    The rates follow the last steps closely, since they grow with what was read of the prompt. What a step takes beyond
-    that (other work of the machine) is known as a spread.
+    Many tokens are not taken to cost much more than several steps of fewer: else one slow step of a number that is then
+    avoided would be believed for good. The rates follow the last steps closely, since they grow with what was read of
+    the prompt. What a step takes beyond that (other work of the machine) is known as a spread.
     """
 
     def __init__(self) -> None:
@@ -132,7 +134,7 @@ class StepCost:
 
     def seconds(self, tokens: int) -> float:
         """What a step takes that reads no prompts; 0 while nothing is known. Never falls with ``tokens``."""
-        return _between(sorted(self._seen.values()), tokens)
+        return _expected(self._seen, tokens)
 
     def room(self, written: int, factor: float) -> float | None:
         """How many tokens of prompts a step may read beside so many others, so that about 99 of 100 steps take at most
@@ -146,7 +148,7 @@ class StepCost:
         if rate is None:
             return 0.0
         now, slack = self.seconds(written), 1 + DEVIATIONS * max(self._spread, LEAST_SPREAD)
-        without = min(now, _between(sorted(self._before.values()), written) or now)
+        without = min(now, _expected(self._before, written) or now)
         part = max(max(factor / slack, (1 + factor) / 2) * without - now, (factor - 1) / 4 * without)
         rate = rate or now / FAST
         return part / rate if rate else math.inf
@@ -156,6 +158,13 @@ class StepCost:
         if self._alone is None:
             return FIRST_PIECE if seconds < math.inf else math.inf
         return seconds / self._alone if self._alone else math.inf
+
+
+def _expected(seen: Mapping[int, tuple[float, float]], tokens: int) -> float:
+    """Seconds for so many tokens, of means (tokens, seconds)."""
+    points = sorted(seen.values())
+    several = (SEVERAL * mean * max(1.0, tokens / count) for count, mean in points)
+    return min(_between(points, tokens), min(several, default=math.inf))
 
 
 def _between(points: Sequence[tuple[float, float]], tokens: int) -> float:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from structgen.errors import MaskTimeoutError
-from structgen.generation.scheduler.budget import Piece, SchedulerLimits, StepCost
+from structgen.generation.scheduler.budget import REFRESH, Piece, SchedulerLimits, StepCost
 from structgen.generation.scheduler.prompt_pieces import SHORT_TOKENS
 from structgen.generation.scheduler.request import Handle, State
 from structgen.generation.scheduler.tasks import PROBATION, Task, TaskThreads
@@ -58,7 +58,7 @@ class SequenceTurns:
             bound = max(bound, self._piece.seconds)
         while most < largest and self._cost.seconds(sum(min(count, most + 1) for count in rows.values())) <= bound:
             most += 1
-        return most
+        return most if self._steps % REFRESH else min(largest, 2 * most)  # now and then, what more of them cost
 
 
 Fail = Callable[[Handle, Exception], None]

@@ -278,6 +278,24 @@ def test_a_short_request_is_not_read_beside_all_rows_of_another_caller() -> None
     assert max(beside) <= 2 * alone and scheduler.running == 32
 
 
+def test_one_slow_step_is_not_believed_for_good() -> None:
+    """The first steps of several rows met other work of the machine; all rows are written together soon after."""
+    reader = Timed(0.012, 0.0005, 0.0, 0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=32), clock=lambda: reader.now)
+    alone = submit(scheduler, [1] * 5, 40, key="good")
+    while alone.state is not State.DONE:
+        scheduler.step()
+    for tokens in (2, 4, 8, 16, 32):
+        scheduler.cost.observe(tokens, 0, 3.0)
+    many = [submit(scheduler, [10 + number] * 5, 3000, key="greedy") for number in range(32)]
+    for _ in range(1500):
+        scheduler.step()
+    before = sum(len(handle.output.token_ids) for handle in many)
+    for _ in range(100):
+        scheduler.step()
+    assert sum(len(handle.output.token_ids) for handle in many) - before >= 0.95 * 100 * 32
+
+
 @pytest.mark.parametrize("length", [100, 400])
 def test_callers_take_turns_at_prompts(length: int) -> None:
     """One caller asks for shorter prompts without end; another's is read in twice the time that it takes alone, and a
