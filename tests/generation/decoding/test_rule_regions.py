@@ -103,6 +103,6 @@ def test_what_a_monitor_is_asked_about_is_no_region() -> None:
         def suggest(self, text: str) -> list[str]:
             return ["a"]
 
-    source = structgen.lark('start: "x" why\nwhy: X\n%declare X', terminals={"X": Names()})
+    source = structgen.lark('start: "x" why\nwhy: NAME\n%declare NAME', terminals={"NAME": Names()})
     with pytest.raises(structgen.ConstraintError, match="why holds a terminal with a monitor"):
         generator(1).generate("x", source, regions={"why": Region(max_tokens=3)})
