@@ -116,7 +116,7 @@ class RegionMeter(ABC):
         return self._is_spelled and closer.bound() <= budget
 
 
-class _Used:
+class _TokenCount:
     """Tokens of a value that is open: how many it has, and may have."""
 
     def __init__(self, limit: int) -> None:
@@ -136,7 +136,7 @@ class FieldMeter(RegionMeter):
         self._find = regions.find
         self._places = JsonPlaces()
         self._regions = dict[int, Region | None]()  # by the id of a value that is open
-        self._used = dict[int, _Used]()  # of those with limits
+        self._used = dict[int, _TokenCount]()  # of those with limits
         self._enter(self._places.values)
 
     @property
@@ -194,7 +194,7 @@ class FieldMeter(RegionMeter):
         for key, value in new.items():
             region = self._regions[key] = self._find(value.pointer)
             if region is not None and region.max_tokens is not None:
-                self._used[key] = _Used(region.max_tokens)
+                self._used[key] = _TokenCount(region.max_tokens)
         return set(new)
 
     def _parts(self, places: JsonPlaces, completion: bytes, keys: Collection[int] = ()) -> dict[int, bytes]:
