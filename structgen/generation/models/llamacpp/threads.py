@@ -3,7 +3,8 @@
 Threads of llama.cpp wait for each other at every operation of a model, hundreds of times a token. What that costs
 depends on the model, on how many tokens are read at once, and on what else the machine does: two threads that share a
 core with other work take ten times as long as one. So each size of call has a choice of its own. It is looked at again
-after some calls, and at once where calls grow slow; but more threads are not tried where no processor is idle for them.
+after some calls, and at once where calls grow slow. Where the system says how many processors other work leaves, no
+call has more threads than that.
 
 The logits after a single token depend on the number of threads in their last bits where 512 cells or more are in use:
 llama.cpp's flash attention then adds up a part a thread. Whoever needs them alike names a number.
@@ -11,6 +12,7 @@ llama.cpp's flash attention then adds up a part a thread. Whoever needs them ali
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -29,43 +31,55 @@ SLOW = 1.5  # times what it was: calls have grown slow
 LEAST, MOST = 4, 256  # calls between two trials: twice as many each time
 DOUBT = 32  # times sooner than usual another number is tried once one was left: it may have been slow by chance
 LARGEST = 7  # calls of 64 tokens and more are one size
-IDLE = 0.5  # of the processors for which a trial has more threads: so many must have been idle since the last trial
-TICKS = 4  # of the system's clock, 10 ms each as a rule: what it says of a shorter time is no use
+WINDOW = 0.1  # seconds over which processors are counted, at least
+MISSING = 0.25  # of a processor: so much other work is not worth a thread less
 
 
 def processor_ticks() -> tuple[int, int] | None:
-    """Of all processors since the machine's start: ticks of the clock while idle, and all (``proc_stat(5)``).
+    """Ticks of the clock since the machine's start, of all processors: while idle, and all (``proc_stat(5)``).
 
     None where the system does not say: elsewhere than on Linux. Takes 20 µs.
     """
     try:
         with open("/proc/stat", "rb") as file:
-            ticks = [int(field) for field in file.readline().split()[1:9]]  # what follows them is counted in them
-        return ticks[3] + ticks[4], sum(ticks)  # idle, waiting for a disk
+            ticks = [int(field) for field in file.readline().split()[1:9]]  # what follows is counted in these already
+        return ticks[3] + ticks[4], sum(ticks)  # idle, and while waiting for a disk
     except (OSError, ValueError, IndexError):
         return None
 
 
-class IdleProcessors:
-    """How many processors had nothing to do of late.
+class FreeProcessors:
+    """How many processors other processes leave to this one: what was idle of late, and what this one has used.
 
     Args:
         ticks: see ``processor_ticks``.
+        used: seconds of processors that this process has used.
+        clock: seconds.
         count: all processors.
     """
 
     def __init__(
-        self, ticks: Callable[[], tuple[int, int] | None] = processor_ticks, count: int = os.cpu_count() or 1
+        self,
+        ticks: Callable[[], tuple[int, int] | None] = processor_ticks,
+        used: Callable[[], float] = time.process_time,
+        clock: Callable[[], float] = time.monotonic,
+        count: int = os.cpu_count() or 1,
     ) -> None:
-        self._ticks, self._count = ticks, count
-        self._last = ticks()
+        self._ticks, self._used, self._clock, self._count = ticks, used, clock, count
+        self._free = math.inf
+        self._last = ticks(), used(), clock()
 
-    def since_last(self) -> float | None:
-        """On average since this was called last; None where that cannot be said."""
-        last, self._last = self._last, self._ticks()
-        if last is None or self._last is None or self._last[1] - last[1] < TICKS * self._count:
-            return None
-        return self._count * (self._last[0] - last[0]) / (self._last[1] - last[1])
+    def whole(self) -> float:
+        """That many, at least one, looked at again where that was long ago; infinite where the system does not say."""
+        (before, spent, since), now = self._last, self._clock()
+        if before is None or now - since < WINDOW:
+            return self._free
+        ticks, used = self._ticks(), self._used()
+        if ticks is not None and ticks[1] > before[1]:
+            idle = self._count * (ticks[0] - before[0]) / (ticks[1] - before[1])
+            self._free = max(1, math.floor(idle + (used - spent) / (now - since) + MISSING))
+        self._last = ticks, used, now
+        return self._free
 
 
 class ThreadChoice:
@@ -73,11 +87,9 @@ class ThreadChoice:
 
     Args:
         most: threads, at least one. The others are its half, the half of that, and so on.
-        idle: says whether more threads would find processors.
     """
 
-    def __init__(self, most: int, idle: IdleProcessors | None = None) -> None:
-        self._idle = idle or IdleProcessors()
+    def __init__(self, most: int) -> None:
         self._counts = [most]
         while self._counts[-1] > 1:
             self._counts.append(self._counts[-1] // 2)
@@ -114,42 +126,28 @@ class ThreadChoice:
             return
         better = min(beside, key=lambda place: self._seconds.get(place, now))
         if self._seconds.get(better, now) < GAIN * now:
-            self._consider(better)
+            self._try(better)
         elif self._calls >= LEAST and now > SLOW * self._usual:
             self._gap = LEAST
-            self._consider(beside[0])
+            self._try(beside[0])
         elif self._calls >= self._due:
-            self._consider(beside[0])
+            self._try(beside[0])
 
-    def _consider(self, place: int) -> None:
-        """Try that number, unless it is greater and no processor is idle for it: such a trial takes up to ten calls'
-        time, and what is remembered of that number holds no more."""
-        idle = self._idle.since_last()
-        if idle is None or idle >= IDLE * (self._counts[place] - self._counts[self._home]):
-            self._trial, self._tried = place, []
-        else:
-            self._seconds.pop(place, None)
-            self._wait(place)
-
-    def _wait(self, place: int) -> None:
-        """For the next trial, of the other neighbour where there is one, twice as long as last time."""
-        self._step = self._home - place
-        self._gap = self._due = min(MOST, 2 * self._gap)
-        self._calls, self._usual = 0, 0.0
+    def _try(self, place: int) -> None:
+        self._trial, self._tried = place, []
 
     def _judge(self, place: int) -> None:
         """End a trial. What was tried is known anew, whichever is used: more threads by their mean, since what they
         meet among other work are pauses; fewer by the best call, the first has caches to fill."""
         self._seconds[place] = sum(self._tried) / len(self._tried) if place < self._home else min(self._tried)
-        step = place - self._home
-        self._wait(place)
-        self._idle.since_last()
+        step, self._step = place - self._home, self._home - place
+        self._gap = self._due = min(MOST, 2 * self._gap)
         if self._seconds[place] < GAIN * self._seconds[self._home]:
             self._home = place
             self._gap = self._due = max(LEAST, self._gap // DOUBT)
             if 0 <= place + step < len(self._counts):  # further that way
                 self._step, self._due = step, LEAST
-        self._trial = None
+        self._trial, self._calls, self._usual = None, 0, 0.0
 
 
 class TimedContext:
@@ -159,10 +157,18 @@ class TimedContext:
         context: nothing else may use it.
         most: threads of a call.
         clock: seconds.
+        free: processors that there are for them.
     """
 
-    def __init__(self, context: LlamaContext, most: int, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        context: LlamaContext,
+        most: int,
+        clock: Callable[[], float] = time.perf_counter,
+        free: FreeProcessors | None = None,
+    ) -> None:
         self._context, self._most = context, most
+        self._free = free or FreeProcessors()
         self._choices: dict[int, ThreadChoice] = {}
         self._threads = most
         self._clock = clock
@@ -179,12 +185,14 @@ class TimedContext:
         choice = self._choices.get(size)
         if choice is None:
             choice = self._choices[size] = ThreadChoice(self._most)
-        if choice.count != self._threads:
-            self._threads = choice.count
-            self._context.use_threads(self._threads)
+        count = int(min(choice.count, self._free.whole()))
+        if count != self._threads:
+            self._threads = count
+            self._context.use_threads(count)
         start = self._clock()
         logits = self._context.decode(tokens, positions, sequences, wanted)
-        choice.observe((self._clock() - start) / len(tokens))
+        if count == choice.count:  # else the choice waits for the processors that it had
+            choice.observe((self._clock() - start) / len(tokens))
         return logits
 
     def use_threads(self, count: int) -> None:
