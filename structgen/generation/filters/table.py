@@ -21,7 +21,7 @@ from structgen.errors import OptionsError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from structgen.generation.filters.rows import Kept, LogitsRow, LogProbs, Positions
+    from structgen.generation.filters.rows import Kept, LogitsRow, LogProbs
     from structgen.generation.filters.tensor_rows import TensorRows
 
 
@@ -120,12 +120,14 @@ def _top_n_sigma_rows(rows: TensorRows, n: Tensor) -> Tensor:
 def _top_h(row: LogitsRow, share: float) -> Kept:
     """The entropy of the first k, renormalised, is log Γ - Σ p log p / Γ with Γ = Σ p; it rises with k."""
     probs = row.probs
-    order = row.descending(probs)
-    ranked = probs[order][probs[order] > 0]
-    mass = ranked.cumsum()
-    entropies = row.log(mass) - (ranked * row.log(ranked)).cumsum() / mass
-    few = int((entropies <= share * entropies[-1] + 1e-12).sum())
-    return row.only(order[: max(1, few)])
+    most = share * row.entropy(probs) + 1e-12
+
+    def count(ranked: LogProbs) -> int:
+        ranked = ranked[ranked > 0]
+        mass = ranked.cumsum()
+        return int((row.log(mass) - (ranked * row.log(ranked)).cumsum() / mass <= most).sum())
+
+    return row.only(row.leading(probs, count))
 
 
 def _top_h_rows(rows: TensorRows, share: Tensor) -> Tensor:
@@ -141,11 +143,9 @@ GREATEST_COST = 700.0  # beyond, one token stays: exp of more is no float
 
 def _bregman_cost(row: LogitsRow, cost: float) -> Kept:
     """The cost -log Γ + cost · k, Γ the sum of the first k, is convex in k: as long as the next lowers it, it stays."""
-    probs = row.probs
-    order = row.descending(probs)
-    ranked = probs[order]
-    few = int((ranked >= math.expm1(min(cost, GREATEST_COST)) * (ranked.cumsum() - ranked)).sum())
-    return row.only(order[: max(1, few)]) & (probs > 0)
+    probs, part = row.probs, math.expm1(min(cost, GREATEST_COST))
+    few = row.leading(probs, lambda ranked: int((ranked >= part * (ranked.cumsum() - ranked)).sum()))
+    return row.only(few) & (probs > 0)
 
 
 def _bregman_cost_rows(rows: TensorRows, cost: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ def _bregman_cost_rows(rows: TensorRows, cost: Tensor) -> Tensor:
 
 def _top_k(row: LogitsRow, k: float) -> Kept:
     probs = row.probs
-    return row.only(row.descending(probs)[: int(k)]) & (probs > 0)
+    return row.only(row.leading(probs, lambda ranked: min(int(k), ranked.size))) & (probs > 0)
 
 
 def _top_k_rows(rows: TensorRows, k: Tensor) -> Tensor:
@@ -166,15 +166,14 @@ def _top_k_rows(rows: TensorRows, k: Tensor) -> Tensor:
     return rows.only(order, rows.places < k) & (probs > 0)
 
 
-def _up_to(row: LogitsRow, probs: LogProbs, order: Positions, share: float) -> Kept:
-    """Those of an order up to a share of the probability, at least one."""
-    before = probs[order].cumsum() - probs[order]
-    return row.only(order[: max(1, int((before < share).sum()))])
+def _up_to(ranked: LogProbs, share: float) -> int:
+    """How many of them reach a share of the probability."""
+    return int((ranked.cumsum() - ranked < share).sum())
 
 
 def _top_p(row: LogitsRow, share: float) -> Kept:
     probs = row.probs
-    return _up_to(row, probs, row.descending(probs), share)
+    return row.only(row.leading(probs, lambda ranked: _up_to(ranked, share)))
 
 
 def _top_p_rows(rows: TensorRows, share: Tensor) -> Tensor:
@@ -192,10 +191,13 @@ def _min_p_rows(rows: TensorRows, least: Tensor) -> Tensor:
     return probs >= least * probs.amax(1, keepdim=True)
 
 
+TYPICAL = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0, math.inf)  # nats: beyond each is looked only where all within it stays
+
+
 def _typical_p(row: LogitsRow, share: float) -> Kept:
     probs = row.probs
-    order = abs(-row.log(probs) - row.entropy(probs)).argsort(kind="stable")
-    return _up_to(row, probs, order, share)
+    distances = abs(-row.log(probs) - row.entropy(probs))
+    return row.only(row.first(distances, TYPICAL, lambda order: _up_to(probs[order], share)))
 
 
 def _typical_p_rows(rows: TensorRows, share: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from structgen.errors import OptionsError
+from structgen.generation.filters.rows import LogitsRow
 from structgen.generation.filters.table import FILTER_NAMED, FILTERS, FilterOptions, FilterParams
 from structgen.generation.sampling import SamplingParams, deviation, filtered_probs
 from structgen.generation.sampling.params import ORDER
@@ -89,6 +90,27 @@ def test_bregman_cost(cost: float) -> None:
         kept = filtered_probs(np.log(probs), SamplingParams(1.0, bregman_cost=cost))
         assert np.flatnonzero(kept).tolist() == best
         assert np.allclose(kept[best], probs[best] / probs[best].sum())
+
+
+@pytest.mark.parametrize("name", ["top_h", "bregman_cost", "top_k", "top_p", "typical_p"])
+def test_what_is_looked_at_in_parts_is_what_a_whole_sort_keeps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of all spreads, with equal tokens and with tokens that are gone."""
+    rng = np.random.default_rng(8)
+    values: dict[str, list[float]] = {
+        "top_h": [0.2, 0.8, 1.0], "bregman_cost": [1e-6, 0.01, 1.0], "top_k": [1, 40, 600], "top_p": [0.2, 0.97, 1.0],
+        "typical_p": [0.2, 0.97, 1.0],
+    }  # fmt: skip
+    rows = []
+    for spread in (0.0, 0.1, 2.0, 6.0, 30.0):
+        scores = np.round(rng.normal(size=500) * spread, rng.integers(0, 3))  # many are equal
+        scores[rng.random(500) < 0.1] = -np.inf
+        rows.append(LogitsRow(scores, scores, None))
+    keeps = FILTER_NAMED[name].keeps
+    found = [keeps(row, value) for row in rows for value in values[name]]
+    first = LogitsRow.first
+    monkeypatch.setattr(LogitsRow, "first", staticmethod(lambda keys, limits, count: first(keys, limits[-1:], count)))
+    whole = [keeps(row, value) for row in rows for value in values[name]]
+    assert all(np.array_equal(one, other) for one, other in zip(found, whole, strict=True))
 
 
 def test_order_matters_and_is_kept() -> None:
