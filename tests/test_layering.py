@@ -21,6 +21,7 @@ STAGES: list[set[str]] = [
     {
         "core.bounded_cache",
         "core.json_text",
+        "core.regions",
         "core.untrusted_json",
         "core.json_prefix",
         "core.cache_folder",

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from structgen.core.json_schema.prompt_forms import FormOption
+from structgen.core.regions import Region
 from structgen.errors import OptionsError
 from structgen.generation.decoding.prompts import Place, Telling, telling
-from structgen.generation.decoding.regions import Region, Regions, checked_regions
+from structgen.generation.decoding.regions import Regions, checked_regions
 from structgen.generation.fields.asking import Fields, asked_fields
 from structgen.generation.filters.table import FilterOptions
 from structgen.generation.sampling import SamplingParams
@@ -57,8 +58,10 @@ class GenerationOptions(FilterOptions, total=False):
             the option of the highest masked probability, summed over its spellings; "belief": of the model's own. What
             follows is written again where another one is chosen. Of ``generate`` only.
         regions: temperature and budget of fields, by JSON Pointer, ``*`` for any index or name:
-            ``{"/why": Region(temperature=1.0, max_tokens=60)}``. A value is closed before it has more tokens than its
-            ``max_tokens``; where nothing so short is allowed, ``stats.exceeded_regions`` counts it.
+            ``{"/why": Region(temperature=1.0, max_tokens=60)}``; of a grammar's rules, by name: ``{"why": ...}``. A
+            part is closed before it has more tokens than its ``max_tokens``; where nothing so short is allowed,
+            ``stats.exceeded_regions`` counts it. Types and schemas may say the same (``Annotated[str, Region(...)]``),
+            and rules (``why[max_tokens=60]: ...``).
         spelling: "canonical": the tokens are those that the tokenizer makes of the text, which models were trained on,
             and which caches and drafts have; of tokenizers with byte-level BPE. Default "any": all tokens that spell
             what is allowed. See docs/decoding.md.

@@ -25,7 +25,7 @@ from structgen.generation.decoding.refusals import Refusal, compiled_without
 from structgen.generation.decoding.respelling import respelled
 from structgen.generation.decoding.sections import SectionBudget
 from structgen.generation.fields.asking import Fields
-from structgen.generation.fields.layout import Layout, check_regions, layout_of
+from structgen.generation.fields.layout import Layout, layout_of, placed_regions
 from structgen.generation.fields.measuring import FieldMeasure
 from structgen.generation.fields.reading import PathReader, PrefixPaths, TreePaths
 from structgen.generation.fields.results import FieldResults
@@ -246,8 +246,7 @@ class PreparedModel:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
         if settings.fields is not None:
             layout_of(constraint, settings.fields)  # what is wrong is known before anything is written
-        if settings.regions:
-            check_regions(constraint, [pointer for pointer, _ in settings.regions])
+        constraint, regions = placed_regions(constraint, settings.regions)
         with self._waiting("reading a prompt into tokens"):
             ids, prediction = self._attempt_ids(row, constraint, settings), row.prediction
         constraint = after_prompt(constraint, ids, self.vocabulary)
@@ -267,7 +266,7 @@ class PreparedModel:
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
-            keeps_mass=settings.log_mass, regions=settings.regions, spelling=spelling,
+            keeps_mass=settings.log_mass, regions=regions, spelling=spelling,
         )  # fmt: skip
         if not (prediction is None or isinstance(prediction, str)):
             raise OptionsError(

@@ -65,6 +65,10 @@ class Closer:
         """
         return self.closes(budget) or self._remaining_closes(token, budget)
 
+    def bound(self) -> int:
+        """Bytes of `completion`, or more."""
+        return self._matcher.completion_bound() if self.plan is None else len(self.plan)
+
     def completion(self) -> bytes:
         """A text that completes the output from here.
 

@@ -26,7 +26,8 @@ from structgen.generation.decoding.closing_budget import (
 )
 from structgen.generation.decoding.drawing import SURPRISING, Surprise, TokenDrawing
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
-from structgen.generation.decoding.regions import RegionMeter, Regions
+from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions
+from structgen.generation.decoding.rule_regions import region_meter
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
 from structgen.generation.decoding.settled import settled_end
 from structgen.generation.decoding.spelling import CanonicalCloser, CanonicalSpeller
@@ -67,7 +68,7 @@ class Output:
 
     Args:
         section: what a section of the output may take, whose marks its constraint demands. None: there is none.
-        regions: of its fields, where it is JSON and has no section.
+        regions: of its fields, where it is JSON from its first byte on. Those of a grammar are its matcher's.
         keeps_mass: whether ``token_log_mass`` and what is with it is wanted.
         spelling: if it is to be spelled as the tokenizer does; with a matcher only.
 
@@ -86,7 +87,7 @@ class Output:
         stop: Sequence[str] = (),
         prompt_ids: Sequence[int] = (),
         section: SectionBudget | None = None,
-        regions: Regions = (),
+        regions: FieldRegions = NO_REGIONS,
         keeps_mass: bool = False,
         spelling: CanonicalSpelling | None = None,
     ) -> None:
@@ -114,7 +115,7 @@ class Output:
         if self._canonical is not None and matcher is not None:
             self._closer = CanonicalCloser(matcher, self._canonical)
         self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
-        self._params, self._regions = params, RegionMeter(regions, vocabulary) if regions else None
+        self._params, self._regions = params, region_meter(regions, matcher, vocabulary)
         if self._regions is not None:
             self._drawing.params = self._regions.params(params)
         self._is_masked = False  # whether the bitmask is that of the matcher's state
@@ -355,13 +356,14 @@ class Output:
         """Whether the fields that are open can be closed within their limits after ``token``, just accepted."""
         if self._regions is None or self._closer is None or not self._regions.is_limited:
             return True
-        return self._regions.fits(self._vocabulary.tokens[token], self._closer.completion())
+        return self._regions.fits(self._vocabulary.tokens[token], self._closer)
 
     def _closing_token(self) -> int | None:
         """The next token of what closes a section or field, if its budget is used up."""
         if self._regions is not None and self._closer is not None and self._regions.is_limited:
-            completion = self._closer.completion()
-            return self._spelled_first(completion, self._regions.closing(completion))
+            tokens = self._regions.closing(self._closer)
+            if tokens:
+                return self._spelled_first(self._closer.completion(), tokens)
         if self._section is None or self._closer is None or self.remaining <= 0 or not self._section.is_near(0):
             return None
         completion = self._closer.completion()
@@ -428,7 +430,7 @@ class Output:
         if self._section is not None and not self._section.is_over:
             self._section.add(self._bytes, before)
         if self._regions is not None and self._closer is not None:
-            self._regions.add(bytes(self._bytes[before:]), self._closer.completion)
+            self._regions.add(bytes(self._bytes[before:]), self._closer)
             self._drawing.params, self.stats.exceeded_regions = (
                 self._regions.params(self._params),
                 self._regions.exceeded,
