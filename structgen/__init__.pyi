@@ -66,6 +66,7 @@ from structgen.core.json_schema.loading import load_schema as load_schema
 from structgen.core.monitors.protocol import TerminalMonitor as TerminalMonitor
 from structgen.core.python_types.data_marks import OneOf as OneOf
 from structgen.core.python_types.data_marks import QuoteOf as QuoteOf
+from structgen.core.regions import Region as Region
 from structgen.core.text_sets.corpus import Corpus as Corpus
 from structgen.core.text_sets.corpus import Quote as Quote
 from structgen.core.text_sets.corpus import QuotePlace as QuotePlace
@@ -112,7 +113,6 @@ from structgen.generation.consensus import consensus as consensus
 from structgen.generation.decoding.critics import Candidate as Candidate
 from structgen.generation.decoding.critics import Critic as Critic
 from structgen.generation.decoding.critics import critic as critic
-from structgen.generation.decoding.regions import Region as Region
 from structgen.generation.fields.asking import Fields as Fields
 from structgen.generation.generator import Generator as Generator
 from structgen.generation.options import GenerationOptions as GenerationOptions

@@ -50,6 +50,9 @@ class FakeMatcher:
     def state_is_shared(self) -> bool:
         return True
 
+    def partial_parses(self) -> None:
+        return None
+
     def bytes_to_stop(self) -> int:
         return EVERY_BYTE
 

@@ -21,6 +21,7 @@ STAGES: list[set[str]] = [
     {
         "core.bounded_cache",
         "core.json_text",
+        "core.regions",
         "core.untrusted_json",
         "core.json_prefix",
         "core.cache_folder",
@@ -32,6 +33,7 @@ STAGES: list[set[str]] = [
     {"core.engines.apply"},
     {
         "core.json_schema",
+        "core.tokenization",
         "core.grammars",
         "core.engines.byte_sets",
         "core.engines.capture",

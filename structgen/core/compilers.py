@@ -25,7 +25,7 @@ from structgen.core.engines.composed.tags import check_lines, embed_lines
 from structgen.core.engines.json.compiled import check_arguments, compile_json_schema
 from structgen.core.engines.protocols import Grammar
 from structgen.core.engines.sorted.grammar import SortedGrammar, compile_sorted
-from structgen.core.grammars.captured import CapturesOption, checked_captures
+from structgen.core.grammars.captured import Captured, CapturesOption, checked_captures
 from structgen.core.grammars.embedded_schema import EmbeddedSchema
 from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lexer
 from structgen.core.grammars.limits import MAX_STATES, limited, load_text, named_file
@@ -178,9 +178,10 @@ def compile_lark_source(
     if dialect == "llguidance":
         if lexer != "dynamic":
             raise OptionsError(f"the dialect 'llguidance' is for lexer='dynamic', not {lexer!r}")
-        if checked_captures(captures):
+        regions = checked_captures(captures)
+        if any(isinstance(name, str) for _, name in regions):
             raise OptionsError("captures are named in the grammar in the dialect 'llguidance': name[capture]: ...")
-        return with_captures(_compile_llguidance(source, vocabulary, start, json_options, grammars or {}))
+        return with_captures(_compile_llguidance(source, vocabulary, start, json_options, grammars or {}, regions))
     if dialect != "lark" or grammars:
         wrong = "grammars are for the dialect 'llguidance'" if dialect == "lark" else f"not {dialect!r}"
         raise OptionsError(f"dialect must be 'lark' or 'llguidance'; {wrong}", option="dialect", value=dialect)
@@ -203,7 +204,7 @@ def compile_lark_source(
         warnings.warn(warning, GrammarWarning, stacklevel=4)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
     contents = _schemas(read.embedded, vocabulary, naming) | _given(read.references, given, vocabulary, naming)
-    return with_captures(embed(grammar, contents, naming) if contents else compile_grammar(grammar, naming))
+    return with_captures(embed(grammar, contents, naming))
 
 
 def _given(
@@ -248,18 +249,17 @@ def _compile_llguidance(
     start: str,
     json_options: JsonOptions | None,
     grammars: Mapping[str, str | Grammar | Compilable],
+    regions: Captured,
 ) -> CfgGrammar | ComposedGrammar:
     """See `compile_lark`."""
     from structgen.core.grammars.dialects.llguidance.reader import read_llguidance
 
     texts = {name: given for name, given in grammars.items() if isinstance(given, str)}
     others = {name: given for name, given in grammars.items() if not isinstance(given, str)}
-    read = read_llguidance(source, start, json_options, texts, others)
+    read = read_llguidance(source, start, json_options, texts, others, regions)
     for warning in read.warnings:
         warnings.warn(warning, GrammarWarning, stacklevel=5)
     grammar, naming = resolved(read.grammar, vocabulary, read.text)
-    if not (read.embedded or read.references):
-        return compile_grammar(grammar, naming)
     contents = _schemas(read.embedded, vocabulary, naming)
     for terminal, name in read.references.items():
         other = others[name]
@@ -311,13 +311,17 @@ def compile_gbnf(
     read, references = read_gbnf_with(text, start, max_repetitions, dialect=dialect, captures=captured, given=given)
     grammar, naming = resolved(read, vocabulary, text)
     contents = _given(references, given, vocabulary, naming)
-    return with_captures(embed(grammar, contents, naming) if contents else compile_grammar(grammar, naming))
+    return with_captures(embed(grammar, contents, naming))
 
 
 @waiting("compiling the grammar")
 def compile_naming(
-    kind: Literal["text", "regex", "llama.cpp", "xgrammar"], source: str, names: frozenset[str], vocabulary: Vocabulary
-) -> CfgGrammar | CapturingGrammar[CfgGrammar]:
+    kind: Literal["text", "regex", "llama.cpp", "xgrammar"],
+    source: str,
+    names: frozenset[str],
+    vocabulary: Vocabulary,
+    captures: Captured = (),
+) -> CfgGrammar | ComposedGrammar | CapturingGrammar[Any]:
     """Compile a text, an expression (of Python), or a grammar in GBNF or XGrammar's EBNF whose literals name special
     tokens: where one of ``names`` is spelled, the token is meant.
 
@@ -329,8 +333,9 @@ def compile_naming(
 
     if kind in ("llama.cpp", "xgrammar"):
         dialect: GbnfDialect = "xgrammar" if kind == "xgrammar" else "llama.cpp"
-        read = read_gbnf(source, dialect=dialect, names=names)
-        return with_captures(compile_grammar(*resolved(read, vocabulary, source)))
+        read = read_gbnf(source, dialect=dialect, names=names, captures=captures)
+        rules, naming = resolved(read, vocabulary, source)
+        return with_captures(embed(rules, {}, naming))
     if kind == "text":
         return compile_grammar(*resolved(text_by_token(source, names), vocabulary))
     with limited(partial(_pattern_refusal, source)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -10,6 +11,10 @@ from structgen.core.json_schema.pointers import escape
 
 _BLANKS = frozenset(b" \t\r\n")
 _NUMBER = frozenset(b"-+.eE0123456789")
+_MORE_BLANKS = re.compile(rb"[ \t\r\n]*")
+_MORE_OF_NUMBER = re.compile(rb"[-+.eE0-9]*")
+_MORE_OF_STRING = re.compile(rb'(?:[^"\\]|\\.)*(?:"|$)', re.DOTALL)
+_MARKS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|$)|[][{}]', re.DOTALL)
 _WORDS = {ord("t"): 3, ord("f"): 4, ord("n"): 3}  # letters after the first
 
 
@@ -43,6 +48,16 @@ class JsonPlaces:
         """The same state, and the values of the copy's by the ``id`` of these."""
         copies = {id(each): _copied(each) for each in self.values}
         return type(self)(list(copies.values())), copies
+
+    def ends(self, completion: bytes, outermost: int = 0) -> list[int]:
+        """Where a text that completes the values closes each, from ``values[outermost]`` on, outer ones first: bytes.
+
+        A step for each bracket and string of the text.
+        """
+        ends = list[int]()
+        for value in reversed(self.values[outermost:]):
+            ends.append(_end_of_brackets(completion, ends[-1]) if ends else _end_of(value, completion))
+        return ends[::-1]
 
     def read(self, data: bytes) -> list[OpenValue]:
         """Go on with these bytes: the values that hold at least one of them, outer ones first in their order."""
@@ -121,6 +136,49 @@ def _is_closed(text: OpenValue, byte: int) -> bool:
         return False
     text.missing = int(byte == ord("\\"))
     return byte == ord('"')
+
+
+def _end_of(value: OpenValue, text: bytes) -> int:
+    """Where the innermost value ends in what completes it."""
+    if value.kind == '"':
+        return _after(_MORE_OF_STRING, text, value.missing)
+    if value.kind == "w":
+        return min(value.missing, len(text))
+    if value.kind == "0":
+        return _after(_MORE_OF_NUMBER, text, 0)
+    if value.kind:
+        in_key = value.key is not None and not value.is_key_whole
+        return _end_of_brackets(text, _after(_MORE_OF_STRING, text, value.missing) if in_key else 0)
+    begin = _after(_MORE_BLANKS, text, 0)
+    first = text[begin : begin + 1]
+    if first in (b"]", b""):  # an item that might have come
+        return begin
+    if first in (b"{", b"["):
+        return _end_of_brackets(text, begin + 1)
+    if first == b'"':
+        return _after(_MORE_OF_STRING, text, begin + 1)
+    word = _WORDS.get(first[0])
+    return begin + 1 + word if word is not None else _after(_MORE_OF_NUMBER, text, begin)
+
+
+def _end_of_brackets(text: bytes, start: int) -> int:
+    """Where the array or object ends in which the text stands at an offset, between two of its marks."""
+    depth = 0
+    for match in _MARKS.finditer(text, start):
+        mark = match[0]
+        if mark in (b"]", b"}"):
+            depth -= 1
+            if depth < 0:
+                return match.end()
+        elif mark in (b"[", b"{"):
+            depth += 1
+    return len(text)
+
+
+def _after(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
+    """Where what a pattern takes at an offset ends."""
+    match = pattern.match(text, start)
+    return len(text) if match is None else match.end()
 
 
 def _copied(value: OpenValue) -> OpenValue:

@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from structgen.core.json_schema.prompt_forms import FormOption
+from structgen.core.regions import Region
 from structgen.errors import OptionsError
 from structgen.generation.decoding.prompts import Place, Telling, telling
-from structgen.generation.decoding.regions import Region, Regions, checked_regions
+from structgen.generation.decoding.regions import Regions, checked_regions
 from structgen.generation.fields.asking import Fields, asked_fields
 from structgen.generation.filters.table import FilterOptions
 from structgen.generation.sampling import SamplingParams
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
 Choose: TypeAlias = Literal["token", "value", "belief"]
+Spelling: TypeAlias = Literal["any", "canonical"]
 SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
@@ -56,8 +58,13 @@ class GenerationOptions(FilterOptions, total=False):
             the option of the highest masked probability, summed over its spellings; "belief": of the model's own. What
             follows is written again where another one is chosen. Of ``generate`` only.
         regions: temperature and budget of fields, by JSON Pointer, ``*`` for any index or name:
-            ``{"/why": Region(temperature=1.0, max_tokens=60)}``. A value is closed before it has more tokens than its
-            ``max_tokens``; where nothing so short is allowed, ``stats.exceeded_regions`` counts it.
+            ``{"/why": Region(temperature=1.0, max_tokens=60)}``; of a grammar's rules, by name: ``{"why": ...}``. A
+            part is closed before it has more tokens than its ``max_tokens``; where nothing so short is allowed,
+            ``stats.exceeded_regions`` counts it. Types and schemas may say the same (``Annotated[str, Region(...)]``),
+            and rules (``why[max_tokens=60]: ...``).
+        spelling: "canonical": the tokens are those that the tokenizer makes of the text, which models were trained on,
+            and which caches and drafts have; of tokenizers with byte-level BPE. Default "any": all tokens that spell
+            what is allowed. See docs/decoding.md.
     """
 
     order: tuple[str, ...]
@@ -82,6 +89,7 @@ class GenerationOptions(FilterOptions, total=False):
     fields: bool | Sequence[str] | Fields
     choose: Choose
     regions: Mapping[str, Region] | None
+    spelling: Spelling
 
 
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
@@ -160,6 +168,7 @@ class GenerationSettings:
     fields: Fields | None = None
     choose: Choose = "token"
     regions: Regions = ()
+    spelling: Spelling = "any"
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -185,6 +194,7 @@ def checked_settings(
     fields: Any = False,
     choose: Choose = "token",
     regions: Any = None,
+    spelling: Spelling = "any",
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -220,7 +230,21 @@ def checked_settings(
         asked_fields(fields),
         _checked_choose(choose, params),
         checked_regions(regions),
+        _checked_spelling(spelling, choose),
     )
+
+
+def _checked_spelling(spelling: Spelling, choose: Choose) -> Spelling:
+    """Refuse spellings that there are not, and where values are written again in tokens that were measured."""
+    if spelling not in ("any", "canonical"):
+        raise OptionsError(
+            f"spelling must be any or canonical, not {spelling!r:.60}", option="spelling", value=spelling
+        )
+    if spelling == "canonical" and choose != "token":
+        raise OptionsError(
+            f"choose={choose!r} sums over all spellings of a value; leave out choose, or spelling", option="spelling"
+        )
+    return spelling
 
 
 def _checked_choose(choose: Choose, params: SamplingParams) -> Choose:

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, create_model
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.tool_calls.definitions import MAX_TOOLS
 from structgen.generation.filters.table import FILTERS, Filter
+from structgen.generation.options import Spelling
 
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]
@@ -95,6 +96,7 @@ class StructgenExtension(RequestPart):
         fields: whether to report how likely the values of fields were: true for all with few options, or JSON Pointers.
         field_options: how many of the likeliest options of each.
         log_mass: whether log-probabilities, and the trace, say of each chosen token what the mask left (log, nats).
+        spelling: "canonical": tokens are those that the tokenizer makes of the text.
     """
 
     on_budget: Literal["length", "close"] = "length"
@@ -104,6 +106,7 @@ class StructgenExtension(RequestPart):
     on_impossible: Literal["refuse", "skip"] = "refuse"
     trace: bool = False
     log_mass: bool = False
+    spelling: Spelling = "any"
     fields: bool | Items[str] = False
     field_options: Annotated[int, Field(ge=1, le=64)] = 5
 

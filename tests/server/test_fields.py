@@ -67,6 +67,7 @@ SAMPLING = [
         {"structural_tag": TAG},
     )),
     alone(structgen={"on_budget": "close"}), alone(structgen={"log_mass": True}),
+    alone(structgen={"spelling": "canonical"}),
     alone(model="m"),
 ]  # fmt: skip
 """What all endpoints have in common."""

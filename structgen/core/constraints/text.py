@@ -24,7 +24,7 @@ from structgen.core.compilers import (
 from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.combined import Combinable
 from structgen.core.engines.protocols import Grammar
-from structgen.core.grammars.captured import CapturesOption, checked_captures
+from structgen.core.grammars.captured import Captured, CapturesOption, checked_captures
 from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lexer
 from structgen.core.grammars.limits import load_text, named_file
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -80,7 +80,7 @@ class LarkConstraint(TextConstraint):
     start: str = "start"
     lexer: str = "dynamic"
     json_options: JsonOptions | None = None
-    captured: tuple[tuple[str, str], ...] = ()
+    captured: Captured = ()
     dialect: LarkDialect = "lark"
     grammars: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     terminals: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
@@ -103,7 +103,7 @@ class LarkConstraint(TextConstraint):
             self.start,
             self.lexer,
             json_options=self.json_options,
-            captures=dict(self.captured),
+            captures=self.captured,
             dialect=self.dialect,
             grammars=dict(self.grammars),
             terminals=dict(self.terminals),
@@ -122,20 +122,20 @@ class GbnfConstraint(TextConstraint):
     source: str | Path = field(repr=False)
     start: str = "root"
     max_repetitions: int | None = None
-    captured: tuple[tuple[str, str], ...] = ()
+    captured: Captured = ()
     dialect: GbnfDialect = "llama.cpp"
     terminals: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         if self.names:
-            return compile_naming(self.dialect, load_text(self.source)[0], self.names, vocabulary)
+            return compile_naming(self.dialect, load_text(self.source)[0], self.names, vocabulary, self.captured)
         return compile_gbnf(
             self.source,
             vocabulary,
             self.start,
             max_repetitions=self.max_repetitions,
-            captures=dict(self.captured),
+            captures=self.captured,
             dialect=self.dialect,
             terminals=dict(self.terminals),
         )
@@ -159,10 +159,12 @@ class WrittenGrammar(TextConstraint):
     """A grammar in the notation that its text is written in, which is told when it is compiled: with ``::=`` XGrammar's
     EBNF, else llama.cpp's GBNF; without, Lark's, else llguidance's. The first that reads it; where none does, the error
     is the first's. ``names``: special tokens that are meant where a literal of GBNF or EBNF holds their names.
+    ``captured``: as of the others.
     """
 
     text: str = field(repr=False)
     names: frozenset[str] = field(default=frozenset(), repr=False)
+    captured: Captured = ()
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         (first, reads_first), (second, reads_second) = self._ways()
@@ -179,18 +181,18 @@ class WrittenGrammar(TextConstraint):
         from structgen.core.grammars.gbnf import read_gbnf
         from structgen.core.grammars.lark_reader import read_lark
 
-        text = self.text
+        text, captured = self.text, self.captured
         if "::=" in text:
             return [
                 (
-                    GbnfConstraint(text, dialect="xgrammar", names=self.names),
+                    GbnfConstraint(text, dialect="xgrammar", names=self.names, captured=captured),
                     lambda: _reads(read_gbnf, text, dialect="xgrammar"),
                 ),
-                (GbnfConstraint(text, names=self.names), lambda: _reads(read_gbnf, text)),
+                (GbnfConstraint(text, names=self.names, captured=captured), lambda: _reads(read_gbnf, text)),
             ]
         return [
-            (LarkConstraint(text), lambda: _reads(read_lark, text)),
-            (LarkConstraint(text, dialect="llguidance"), lambda: _reads(read_llguidance, text)),
+            (LarkConstraint(text, captured=captured), lambda: _reads(read_lark, text)),
+            (LarkConstraint(text, dialect="llguidance", captured=captured), lambda: _reads(read_llguidance, text)),
         ]
 
     def instruction(self) -> str:

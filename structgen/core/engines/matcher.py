@@ -14,6 +14,7 @@ from structgen.core.engines.byte_sets import EVERY_BYTE
 from structgen.core.engines.capture import Captures
 from structgen.core.engines.draft_trees import DraftTrees, walk_tree
 from structgen.core.engines.protocols import MAX_FORCED_BYTES, TOO_LONG, Grammar
+from structgen.core.regions import PartialParse
 from structgen.errors import CompletionTooLongError, MatcherStateError
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
@@ -249,6 +250,10 @@ class BaseMatcher(ABC, Generic[GrammarT]):
     def captures(self) -> Captures:
         """See `Matcher.captures`; here, that nothing is named."""
         return {}
+
+    def partial_parses(self) -> list[PartialParse] | None:
+        """See `Matcher.partial_parses`; here, that there are no regions."""
+        return None
 
     def bytes_to_stop(self) -> int:
         """See `Matcher.bytes_to_stop`; here, that nothing is known."""

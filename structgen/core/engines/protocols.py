@@ -20,6 +20,7 @@ import numpy.typing as npt
 from structgen.core.engines.capture import Captures
 from structgen.core.engines.draft_trees import DraftTrees
 from structgen.core.grammars.normal_form import ContextFreeGrammar
+from structgen.core.regions import PartialParse
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
 TOO_LONG = 1 << 40
@@ -240,6 +241,13 @@ class Matcher(Protocol):
 
         Raises:
             CapturesTooComplexError: the text is too long, or its grammar leaves too much open.
+        """
+        ...
+
+    def partial_parses(self) -> list[PartialParse] | None:
+        """The readings of the text so far that are not given up, each with the regions in which the text ends.
+
+        None: the grammar says of no text how it is written.
         """
         ...
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from structgen.core.regions import Region
 from structgen.errors import OptionsError
 from structgen.options import near_or_known
 
-CapturesOption: TypeAlias = "Iterable[str] | Mapping[str, str]"
-"""Rules and terminals of a grammar whose texts are captured, by name, or these with other names for the captures."""
+CapturesOption: TypeAlias = "Iterable[str | tuple[str, str | Region]] | Mapping[str, str | Region]"
+"""Rules and terminals of a grammar whose texts are captured, by name, or these with other names for the captures, or
+with how their texts are written."""
+Captured: TypeAlias = tuple[tuple[str, str | Region], ...]
+"""Rules and terminals, with the names of their captures, or how they are written."""
 
 
-def checked_captures(captures: CapturesOption) -> tuple[tuple[str, str], ...]:
+def checked_captures(captures: CapturesOption) -> Captured:
     """Rules and terminals with the names of their captures.
 
     Raises:
         OptionsError: anything else.
     """
     is_usable = isinstance(captures, Iterable) and not isinstance(captures, str | bytes)
-    found = (
-        tuple(captures.items() if isinstance(captures, Mapping) else ((c, c) for c in captures)) if is_usable else ()
-    )
-    if not is_usable or not all(isinstance(name, str) and name for pair in found for name in pair):
+    pairs = captures.items() if isinstance(captures, Mapping) else captures if is_usable else ()
+    found = tuple(pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, pair) for pair in pairs)
+    if not is_usable or not all(
+        isinstance(rule, str) and rule and isinstance(name, str | Region) and name for rule, name in found
+    ):
         raise OptionsError(
             "captures are names of rules and terminals, ('city', 'NUMBER'), or these with the names of what they "
             f"capture, {{'city': 'place'}}; not {captures!r:.100}"
@@ -31,11 +36,11 @@ def checked_captures(captures: CapturesOption) -> tuple[tuple[str, str], ...]:
 
 
 def capture_symbols(
-    captures: Iterable[tuple[str, str]],
+    captures: Captured,
     rules: Mapping[str, int],
     terminals: Mapping[str, int],
     others: Mapping[str, str],
-) -> tuple[tuple[int, str], ...]:
+) -> tuple[tuple[int, str | Region], ...]:
     """The symbols of a grammar that are captured, with names.
 
     Args:
@@ -46,15 +51,22 @@ def capture_symbols(
     Raises:
         OptionsError: there is no such rule or terminal (the nearest is named), or it is one of the others.
     """
-    found = []
+    symbols: list[tuple[int, str | Region]] = []
     for symbol, name in captures:
         if symbol in rules:
-            found.append((rules[symbol], name))
+            symbols.append((rules[symbol], name))
         elif symbol in terminals:
-            found.append((~terminals[symbol], name))
+            symbols.append((~terminals[symbol], name))
         elif symbol in others:
-            raise OptionsError(f"captures names {symbol!r}, which {others[symbol]}")
+            raise OptionsError(f"{_option(name)} names {symbol!r}, which {others[symbol]}")
         else:
             hint = near_or_known(symbol, map(str, (*rules, *terminals)))
-            raise OptionsError(f"captures names {symbol!r}, but the grammar has no such rule or terminal; {hint}")
-    return tuple(dict.fromkeys(found))
+            raise OptionsError(
+                f"{_option(name)} names {symbol!r}, but the grammar has no such rule or terminal; {hint}"
+            )
+    return tuple(dict.fromkeys(symbols))
+
+
+def _option(name: str | Region) -> str:
+    """What names a rule: the option for captures, or for regions."""
+    return "regions" if isinstance(name, Region) else "captures"

@@ -14,6 +14,7 @@ from structgen.core.grammars.normal_form import Place
 from structgen.core.grammars.token_terminals import TokenPattern
 from structgen.core.regex.dfa import Dfa
 from structgen.core.regex.ecma_ast import Alternate, Concat, Node, Repeat
+from structgen.core.regions import Region
 from structgen.errors import GrammarError, TooComplexError
 
 MAX_LITERAL = 100_000
@@ -63,14 +64,14 @@ class EbnfRule:
     Attributes:
         tree: what it may be.
         place: of its name.
-        captures: the names under which its texts are captured.
+        captures: the names under which its texts are captured, or how these are written.
         is_lazy: whether a text ends where it first can.
         max_chars: characters that its texts may have; None: any number.
     """
 
     tree: EbnfTree
     place: Place
-    captures: tuple[str, ...] = ()
+    captures: tuple[str | Region, ...] = ()
     is_lazy: bool = False
     max_chars: int | None = None
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from structgen.core.grammars.captured import capture_symbols
+from structgen.core.grammars.captured import Captured, capture_symbols
 from structgen.core.grammars.ebnf_tree import (
     EbnfRule,
     EbnfText,
@@ -51,7 +51,7 @@ def read_gbnf(
     max_repetitions: int | None = None,
     *,
     dialect: GbnfDialect = "llama.cpp",
-    captures: Iterable[tuple[str, str]] = (),
+    captures: Captured = (),
     names: Collection[str] = (),
 ) -> ContextFreeGrammar:
     """`read_gbnf_with` without grammars that are given."""
@@ -64,7 +64,7 @@ def read_gbnf_with(
     max_repetitions: int | None = None,
     *,
     dialect: GbnfDialect = "llama.cpp",
-    captures: Iterable[tuple[str, str]] = (),
+    captures: Captured = (),
     given: Collection[str] = (),
     names: Collection[str] = (),
 ) -> tuple[ContextFreeGrammar, dict[int, str]]:
@@ -99,11 +99,11 @@ def read_gbnf_with(
             if name in rules:
                 EbnfText(text).fail_at(f"the rule {name!r} is defined, and given as a terminal", rules[name].place)
             rules[name] = EbnfRule(GivenUse(name), Place())
-        return _written(text, rules, start, tuple(captures))
+        return _written(text, rules, start, captures)
 
 
 def _written(
-    text: str, rules: dict[str, EbnfRule], start: str, captures: tuple[tuple[str, str], ...]
+    text: str, rules: dict[str, EbnfRule], start: str, captures: Captured
 ) -> tuple[ContextFreeGrammar, dict[int, str]]:
     if start not in rules:
         hint = f"The rules are {', '.join(rules)[:300]}." if rules else "The grammar is empty."
@@ -116,8 +116,8 @@ def _written(
     for name in rules.keys() - reached:
         warnings.warn(f"rule {name!r} is never used (line {rules[name].place.line})", GrammarWarning, stacklevel=5)
     capture_symbols(captures, dict.fromkeys(reached, 0), {}, dict.fromkeys(rules, f"{start!r} never uses"))
-    for symbol, name in captures:
-        rules[symbol] = replace(rules[symbol], captures=(*rules[symbol].captures, name))
+    for symbol, captured in captures:
+        rules[symbol] = replace(rules[symbol], captures=(*rules[symbol].captures, captured))
     writer = EbnfWriter(text, rules)
     return writer.write(start), writer.references
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structgen.core.grammars.captured import capture_symbols
+from structgen.core.grammars.captured import Captured, capture_symbols
 from structgen.core.grammars.embedded_schema import EmbeddedSchema, place_at, read_schema
 from structgen.core.grammars.lark_internals import MissingImport, load_grammar
 from structgen.core.grammars.lark_options import CALLBACKS, about_indentation
@@ -26,6 +26,7 @@ from structgen.core.grammars.regular import word_dfa
 from structgen.core.grammars.token_terminals import TokenPattern, token_pattern
 from structgen.core.regex.dfa import Dfa, empty, from_strings
 from structgen.core.regex.steps import check_time
+from structgen.core.regions import Region
 from structgen.errors import (
     ConstraintError,
     GrammarError,
@@ -70,7 +71,7 @@ def read_lark(
     start: str = "start",
     import_paths: Iterable[str | Path] = (),
     json_options: JsonOptions | None = None,
-    captures: Iterable[tuple[str, str]] = (),
+    captures: Captured = (),
     given: Collection[str] = (),
 ) -> LarkGrammar:
     """Read a grammar in Lark's language.
@@ -92,7 +93,7 @@ def read_lark(
     check_text(text)
     with limited(grammar_refusal(text)):
         folders, options = list(map(str, import_paths)), checked_options(json_options)
-        return _read(text, file, start, folders, options, tuple(captures), frozenset(given))
+        return _read(text, file, start, folders, options, captures, frozenset(given))
 
 
 def _read(
@@ -101,7 +102,7 @@ def _read(
     start: str,
     folders: list[str],
     options: JsonOptions,
-    captures: tuple[tuple[str, str], ...],
+    captures: Captured,
     given: frozenset[str],
 ) -> LarkGrammar:
     plain, extras = _without_extras(text, options)
@@ -331,7 +332,7 @@ def _missing(name: str, text: str) -> GrammarError:
 class _Builder:
     """Numbers terminals and rules."""
 
-    def __init__(self, text: str, places: Places, extras: _Extras, captures: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, text: str, places: Places, extras: _Extras, captures: Captured) -> None:
         self._captures = captures
         self._captured = {symbol for symbol, _ in captures}
         self._text = text
@@ -383,7 +384,7 @@ class _Builder:
 
     def captured(
         self, rules: list[str], terminals: list[TerminalDef], ignored: list[str], start: str
-    ) -> tuple[tuple[int, str], ...]:
+    ) -> tuple[tuple[int, str | Region], ...]:
         """The symbols that are captured, with names."""
         others = dict.fromkeys(rules, f"{start!r} never uses")
         others |= {

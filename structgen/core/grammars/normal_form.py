@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from structgen.core.grammars.token_terminals import TokenPattern
 from structgen.core.regex.dfa import Dfa
+from structgen.core.regions import Region
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class ContextFreeGrammar:
     given as one without the empty text plus a rule that leaves it out.
 
     Attributes:
-        captures: symbols (as in rules) whose texts an output's captures name, and the names. They change no text.
+        captures: symbols (as in rules) whose texts an output's captures name, and the names; in place of a name, how
+            the texts are written. They change no text.
     """
 
     terminals: tuple[Terminal, ...]
@@ -62,4 +64,4 @@ class ContextFreeGrammar:
     rules: tuple[Rule, ...]
     start: int
     ignored: tuple[int, ...] = ()
-    captures: tuple[tuple[int, str], ...] = ()
+    captures: tuple[tuple[int, str | Region], ...] = ()

@@ -16,6 +16,7 @@ from structgen.core.grammars.inlining import without_ignored
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.core.regex.dfa import from_table
 from structgen.core.regex.steps import check_time
+from structgen.core.regions import Region
 
 Flags = npt.NDArray[np.bool_]
 Symbols = tuple[int, ...]
@@ -74,10 +75,10 @@ class _Product:
 
     def __init__(self, grammar: ContextFreeGrammar, automaton: ByteAutomaton, bounds: ProductBounds, mark: int) -> None:
         self._grammar, self._automaton, self._bounds, self._mark = grammar, automaton, bounds, mark
-        self._captured: dict[int, list[str]] = {}
+        self._captured: dict[int, list[str | Region]] = {}
         for symbol, name in grammar.captures:
             self._captured.setdefault(symbol, []).append(name)
-        self._captures: list[tuple[int, str]] = []
+        self._captures: list[tuple[int, str | Region]] = []
         self._bodies: dict[int, list[Rule]] = {}
         for rule in grammar.rules:
             self._bodies.setdefault(rule.lhs, []).append(rule)

@@ -24,6 +24,7 @@ from structgen.core.regex import charset
 from structgen.core.regex.charset import CharSet
 from structgen.core.regex.ecma_ast import Chars, Concat
 from structgen.core.regex.steps import check_time
+from structgen.core.regions import TERMS, Region
 from structgen.errors import TooComplexError
 
 
@@ -57,9 +58,14 @@ _ESCAPES = {**{sign: sign for sign in "\"\\/'?"}, "n": "\n", "r": "\r", "t": "\t
 }
 _IN_CLASSES = _ESCAPES | {sign: sign for sign in "^$.*+()[]{}|-"}
 _MORE_DIGITS = {"x": "hexadecimal digits", "u": "four hexadecimal digits", "U": "eight hexadecimal digits"}
+_SHAPES = {
+    "capture": 'capture or capture="name"',
+    "lazy": "lazy",
+    "max_chars": "max_chars=100",
+    "max_tokens": "max_tokens=100",
+    "temperature": "temperature=0.7",
+}
 _REFUSED = {
-    "max_tokens": ("counts tokens, and a text may be written in any tokens", "Count characters, by max_chars."),
-    "temperature": ("is for drawing tokens, and no part of what texts there are", "Give it to the generator."),
     "stop_capture": ("belongs to what XGrammar makes of Lark grammars", "Capture a rule: [capture]."),
 }
 
@@ -153,11 +159,20 @@ class _XgrammarParser:
                 self.source.fail(f"the attribute {read[1]} is given twice", place)
             given[read[1]] = read[2] if read[2] is not None else read[3]
             at = read.end()
-        captures = (given["capture"] or name.text,) if "capture" in given else ()
+        captures: tuple[str | Region, ...] = (given["capture"] or name.text,) if "capture" in given else ()
+        if given.keys() & TERMS:
+            captures += (self._region(given, name),)
         most = given.get("max_chars")
         return EbnfRule(
             tree, self.source.place(name.offset), captures, "lazy" in given, None if most is None else int(most)
         )
+
+    def _region(self, given: dict[str, str | None], name: _Piece) -> Region:
+        most, temperature = given.get("max_tokens"), given.get("temperature")
+        try:
+            return Region(float(temperature) if temperature else None, int(most) if most else None)
+        except ValueError as error:
+            self.source.fail(f"the rule {name.text!r}: {error}", name.inside)
 
     def _check_attribute(self, name: str, text: str | None, number: str | None, offset: int) -> None:
         if name in _REFUSED or name.startswith("capture_hidden_"):
@@ -167,12 +182,13 @@ class _XgrammarParser:
             "capture": number is None and text != "",
             "lazy": number is None and text is None,
             "max_chars": number is not None and number.isdecimal() and len(number) < 10,
+            "max_tokens": number is not None and number.isdecimal() and len(number) < 10,
+            "temperature": number is not None,
         }
         if name not in wanted:
-            self.source.fail(f"there is no attribute {name}; there are capture, lazy and max_chars", offset)
+            self.source.fail(f"there is no attribute {name}; there are {', '.join(_SHAPES)}", offset)
         if not wanted[name]:
-            shape = {"capture": 'capture or capture="name"', "lazy": "lazy", "max_chars": "max_chars=100"}[name]
-            self.source.fail(f"the attribute {name} is written {shape}", offset)
+            self.source.fail(f"the attribute {name} is written {_SHAPES[name]}", offset)
 
     def _lookahead(self) -> None:
         """``(= ...)`` after a rule: what its author knows to follow. It helps XGrammar's masks and changes no text."""

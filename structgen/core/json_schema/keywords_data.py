@@ -2,7 +2,8 @@
 
 ``"x-structgen": {"quoteOf": {"text": "..."}}`` says of strings that they are a part of the text, word for word;
 ``{"oneOf": ["...", ...]}`` that they are one of some names. Where a name stands in place of either, the documents come
-with the request, and `with_sources` puts a name there that holds them.
+with the request, and `with_sources` puts a name there that holds them. ``{"max_tokens": 60, "temperature": 1.0}`` says
+how values are written, which decoding keeps (`structgen.core.json_schema.regions`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from structgen.core.json_schema import checks
 from structgen.core.json_schema.formula.language import TRUE, Enum, Formula, Quoted, Type, and_, or_
 from structgen.core.json_schema.formula.values import ANY, STRING
 from structgen.core.json_schema.keyword import Keyword, Schema
+from structgen.core.regions import TERMS, region_of
 from structgen.core.text_sets.references import Documents, SourceReference
 from structgen.errors import ConstraintError, OptionsError, SchemaError
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "x-structgen"
 QUOTE_OF, ONE_OF, BOUNDARY, FOLD = "quoteOf", "oneOf", "boundary", "fold"
-WORDS = frozenset({QUOTE_OF, ONE_OF, BOUNDARY, FOLD})
+WORDS = frozenset({QUOTE_OF, ONE_OF, BOUNDARY, FOLD, *TERMS})
 _DATA = frozenset({"const", "default", "enum", "examples"})  # whose values are no schemas
 _NOT_STRING = Type(ANY & ~STRING)
 _FORMS = 'the name of a source, {"text": "..."} or {"documents": {"name": "...", ...}}'
@@ -35,11 +37,15 @@ _FORMS = 'the name of a source, {"text": "..."} or {"documents": {"name": "...",
 
 @Keyword(NAME, "")
 def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
-    """A part of some documents, or one of some names; true of what is no string."""
+    """A part of some documents, or one of some names; true of what is no string. How it is written changes no value."""
     given = checks.mapping(value, pointer)
     unknown = sorted(given.keys() - WORDS)
-    if unknown or not given.keys() & {QUOTE_OF, ONE_OF}:
-        checks.refuse(pointer, f'an object with "{QUOTE_OF}" or "{ONE_OF}"', value)
+    if unknown or not given.keys() & {QUOTE_OF, ONE_OF, *TERMS}:
+        checks.refuse(pointer, f'an object with "{QUOTE_OF}", "{ONE_OF}" or {", ".join(TERMS)}', value)
+    try:
+        region_of({name: given[name] for name in TERMS if name in given})
+    except OptionsError as error:
+        raise SchemaError(str(error), pointer=_text(pointer), keyword=NAME) from error
     parts: list[Formula] = []
     if ONE_OF in given:
         parts.append(Enum(_names(given[ONE_OF], (pointer, ONE_OF))))

@@ -2,50 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from structgen.core.json_places import JsonPlaces, OpenValue
+from structgen.core.json_schema.regions import region_at
 from structgen.core.json_spans import matches
+from structgen.core.regions import Region
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import OptionsError
-from structgen.generation.decoding.closing_budget import Speller, closing_tokens
+from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens
 from structgen.generation.sampling import SamplingParams
-from structgen.options import check_count
+
+Regions: TypeAlias = tuple[tuple[str, Region], ...]
+"""Patterns of JSON Pointers (``*`` for any index or name; the first that matches counts), or names of rules, with what
+holds there."""
 
 
 @dataclass(frozen=True)
-class Region:
-    """How a part of an output is written.
+class FieldRegions:
+    """The regions of JSON: by the option ``regions``, and by what the schema says; the option has its way.
 
     Attributes:
-        temperature: in place of the output's; None: that of the part around it. A token is drawn as the innermost part
-            says in which it begins.
-        max_tokens: the most tokens that hold some of it; None: no limit of its own. It is closed in time.
-
-    Raises:
-        OptionsError: a value that it cannot have.
+        patterns: see ``Regions``.
+        schema: the JSON Schema; None: it says nothing.
     """
 
-    temperature: float | None = None
-    max_tokens: int | None = None
+    patterns: Regions = ()
+    schema: Any = field(default=None, compare=False)
 
-    def __post_init__(self) -> None:
-        check_count("max_tokens", self.max_tokens, optional=True)
-        if self.temperature is not None:
-            SamplingParams(temperature=self.temperature)
+    def __bool__(self) -> bool:
+        return bool(self.patterns) or self.schema is not None
+
+    def find(self, pointer: str) -> Region | None:
+        """What holds of the value at a JSON Pointer."""
+        asked = next((region for pattern, region in self.patterns if matches(pattern, pointer)), None)
+        written = None if self.schema is None else region_at(self.schema, pointer)
+        return written if asked is None else asked.within(written)
 
 
-Regions = tuple[tuple[str, Region], ...]
-"""Patterns of JSON Pointers (``*`` for any index or name), and what holds there; the first that matches counts."""
+NO_REGIONS = FieldRegions()
 
 
 def checked_regions(regions: Any) -> Regions:
     """What the option ``regions`` asks for.
 
     Raises:
-        OptionsError: it is no mapping from JSON Pointers to regions.
+        OptionsError: it is no mapping from JSON Pointers or names of rules to regions.
     """
     if regions is None:
         return ()
@@ -55,17 +60,63 @@ def checked_regions(regions: Any) -> Regions:
             option="regions",
             value=regions,
         )
-    for pointer in regions:
-        if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
+    for name in regions:
+        if not isinstance(name, str):
             raise OptionsError(
-                f"regions names {pointer!r:.100}, which is no JSON Pointer: that is '' or begins with '/'",
+                f"regions names {name!r:.100}; expected a JSON Pointer such as '/why', or the name of a rule",
                 option="regions",
-                value=pointer,
+                value=name,
             )
     return tuple(regions.items())
 
 
-class _Used:
+class RegionMeter(ABC):
+    """Where one output stands in its regions. It is asked about each token before it is written, and told of each
+    that is.
+
+    Attributes:
+        exceeded: parts that have more tokens than their limits, since nothing shorter could be written.
+    """
+
+    exceeded: int = 0
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        tokens = closing_tokens(vocabulary)
+        self._speller, self._is_spelled = Speller(tokens), tokens.single_bytes
+
+    @property
+    @abstractmethod
+    def is_limited(self) -> bool:
+        """Whether a part is open that has a limit."""
+
+    @property
+    @abstractmethod
+    def temperature(self) -> float | None:
+        """At which the next token is drawn; None: at the output's."""
+
+    @abstractmethod
+    def add(self, data: bytes, closer: Closer) -> None:
+        """A token with these bytes was written; ``closer`` completes the output after it."""
+
+    @abstractmethod
+    def fits(self, data: bytes, closer: Closer) -> bool:
+        """Whether the parts that are open can be closed within their limits after a token with these bytes, which the
+        matcher has accepted."""
+
+    @abstractmethod
+    def closing(self, closer: Closer) -> list[int]:
+        """The tokens that end a part with nothing to spare of its limit; none as long as others fit."""
+
+    def params(self, params: SamplingParams) -> SamplingParams:
+        """How the next token is drawn, where the output's are ``params``."""
+        return params if self.temperature is None else replace(params, temperature=self.temperature)
+
+    def _closes(self, closer: Closer, budget: int) -> bool:
+        """Whether all that completes the output takes no more tokens, by a look at its length."""
+        return self._is_spelled and closer.bound() <= budget
+
+
+class _TokenCount:
     """Tokens of a value that is open: how many it has, and may have."""
 
     def __init__(self, limit: int) -> None:
@@ -73,87 +124,84 @@ class _Used:
         self.count = 0
 
 
-class RegionMeter:
-    """Where one output stands in its regions. It is asked about each token before it is written, and told of each
-    that is.
+class FieldMeter(RegionMeter):
+    """Where JSON stands in the regions of its fields.
 
-    Attributes:
-        exceeded: values that have more tokens than their limits, since nothing shorter could be written.
+    Args:
+        regions: asked once for each value.
     """
 
-    def __init__(self, regions: Regions, vocabulary: Vocabulary) -> None:
-        self._regions, self._speller = regions, Speller(closing_tokens(vocabulary))
+    def __init__(self, regions: FieldRegions, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self._find = regions.find
         self._places = JsonPlaces()
-        self._used = dict[int, _Used]()  # by the id of a value that is open
-        self._has_limits = any(region.max_tokens is not None for _, region in regions)
-        self.exceeded = 0
+        self._regions = dict[int, Region | None]()  # by the id of a value that is open
+        self._used = dict[int, _TokenCount]()  # of those with limits
+        self._enter(self._places.values)
 
     @property
     def is_limited(self) -> bool:
-        """Whether a value is open that has a limit."""
         return bool(self._used)
 
-    def params(self, params: SamplingParams) -> SamplingParams:
-        """How the next token is drawn, where the output's are ``params``."""
+    @property
+    def temperature(self) -> float | None:
         for value in reversed(self._places.values):
-            temperature = self._region(value).temperature
-            if temperature is not None:
-                return replace(params, temperature=temperature)
-        return params
+            region = self._regions[id(value)]
+            if region is not None and region.temperature is not None:
+                return region.temperature
+        return None
 
-    def add(self, data: bytes, completion: Callable[[], bytes]) -> None:
-        """A token with these bytes was written; ``completion`` completes the output after it."""
+    def add(self, data: bytes, closer: Closer) -> None:
         touched = self._places.read(data)
-        if not self._has_limits:
-            return
-        entered = {id(each): each for each in (*touched, *self._places.values) if id(each) not in self._used}
-        new = {key: _Used(limit) for key, each in entered.items() if (limit := self._region(each).max_tokens)}
-        self._used |= new
+        new = self._enter([*touched, *self._places.values])
         for value in touched:
             if (used := self._used.get(id(value))) is not None:
                 used.count += 1
                 self.exceeded += used.count == used.limit + 1
-        still = {id(each): each for each in self._places.values}
+        still = {id(each) for each in self._places.values}
+        self._regions = {key: region for key, region in self._regions.items() if key in still}
         self._used = {key: used for key, used in self._used.items() if key in still}
-        for key in new.keys() & still.keys():  # what the least of its texts takes, it may have
-            lacking = self._lacking(self._places, completion())[key]
-            self._used[key].most = max(self._used[key].limit, self._used[key].count + lacking)
+        if new & self._used.keys():  # what the least of its texts takes, it may have
+            for key, part in self._parts(self._places, closer.completion()).items():
+                if key in new:
+                    used = self._used[key]
+                    used.most = max(used.limit, used.count + len(self._speller.fewest(part) or ()))
 
-    def fits(self, data: bytes, completion: bytes) -> bool:
-        """Whether the values that are open can be closed within their limits after a token with these bytes."""
+    def fits(self, data: bytes, closer: Closer) -> bool:
         after, copies = self._places.copy()
         touched = {id(each) for each in after.read(data)}
-        lacking = self._lacking(after, completion)
-        counts = {key: used.count + (id(copies[key]) in touched) for key, used in self._used.items()}
-        return all(counts[key] + lacking.get(id(copies[key]), 0) <= used.most for key, used in self._used.items())
+        left = {key: used.most - used.count - (id(copies[key]) in touched) for key, used in self._used.items()}
+        if min(left.values()) < 0:
+            return False
+        if self._closes(closer, min(left.values())):
+            return True
+        names = {id(each): key for key, each in copies.items()}
+        parts = self._parts(after, closer.completion(), {id(copies[key]) for key in left})
+        return all(self._speller.fits(part, left[names[key]]) for key, part in parts.items())
 
-    def closing(self, completion: bytes) -> list[int]:
-        """The tokens that end a value with nothing to spare of its limit; none as long as others fit."""
-        for key, part in self._parts(self._places, completion).items():
-            tokens = self._speller.fewest(part) or [] if key in self._used else []
+    def closing(self, closer: Closer) -> list[int]:
+        if self._closes(closer, min(used.most - used.count for used in self._used.values()) - 1):
+            return []
+        for key, part in self._parts(self._places, closer.completion()).items():
+            tokens = self._speller.fewest(part) or []
             if tokens and self._used[key].count + len(tokens) >= self._used[key].most:
                 return tokens
         return []
 
-    def _lacking(self, places: JsonPlaces, completion: bytes) -> dict[int, int]:
-        """The fewest tokens that end each open value, by its id."""
-        parts = self._parts(places, completion)
-        return {key: len(self._speller.fewest(part) or ()) for key, part in parts.items()}
+    def _enter(self, values: Iterable[OpenValue]) -> set[int]:
+        """Look up the regions of values that were not open before."""
+        new = {id(each): each for each in values if id(each) not in self._regions}
+        for key, value in new.items():
+            region = self._regions[key] = self._find(value.pointer)
+            if region is not None and region.max_tokens is not None:
+                self._used[key] = _TokenCount(region.max_tokens)
+        return set(new)
 
-    def _parts(self, places: JsonPlaces, completion: bytes) -> dict[int, bytes]:
-        """How much of the completion each open value has, by its id; inner ones first."""
-        after, copies = places.copy()
-        ends = dict.fromkeys(copies, 0)
-        keys = {id(each): key for key, each in copies.items()}
-        for end, byte in enumerate(completion, start=1):
-            held = [keys[id(each)] for each in after.read(bytes([byte])) if id(each) in keys]
-            if not held:
-                break
-            ends.update(dict.fromkeys(held, end))
-        return {key: completion[: ends[key]] for key in reversed(ends)}
-
-    def _region(self, value: OpenValue) -> Region:
-        return next((region for pattern, region in self._regions if matches(pattern, value.pointer)), NOWHERE)
-
-
-NOWHERE = Region()
+    def _parts(self, places: JsonPlaces, completion: bytes, keys: Collection[int] = ()) -> dict[int, bytes]:
+        """How much of the completion each value with a limit has, by its id; inner ones first."""
+        keys = keys or self._used.keys()
+        limited = [index for index, each in enumerate(places.values) if id(each) in keys]
+        if not limited:
+            return {}
+        ends = places.ends(completion, limited[0])
+        return {id(places.values[index]): completion[: ends[index - limited[0]]] for index in reversed(limited)}

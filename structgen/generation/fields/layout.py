@@ -9,9 +9,12 @@ from typing import Any
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.rules import with_rules
 from structgen.core.constraints.thinking import THOUGHT, Thinking
 from structgen.core.json_schema.pointers import unescape
+from structgen.core.json_schema.regions import has_regions
 from structgen.errors import OptionsError
+from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions, Regions
 from structgen.generation.fields.asking import Fields
 
 LIKENESS = 0.6  # of names (difflib's ratio) from which on one may be a slip for the other
@@ -57,20 +60,28 @@ def layout_of(constraint: Constraint | None, asked: Fields) -> Layout:
     return Layout(isinstance(answer, JsonSchemaConstraint), isinstance(constraint, Thinking))
 
 
-def check_regions(constraint: Constraint | None, pointers: Iterable[str]) -> None:
-    """Refuse regions of outputs that are no JSON from their first byte on, and slips in their names.
+def placed_regions(constraint: Constraint | None, regions: Regions) -> tuple[Constraint | None, FieldRegions]:
+    """A constraint with the regions of its rules, and those of its fields, of its own too.
 
     Raises:
-        OptionsError: there are such.
+        OptionsError: fields of outputs that are no JSON from their first byte on; rules of what is no grammar; slips.
     """
+    rules = tuple(each for each in regions if each[0] and not each[0].startswith("/"))
+    fields = tuple(each for each in regions if each not in rules)
+    if rules:
+        constraint = with_rules(constraint, rules)
     if not isinstance(constraint, JsonSchemaConstraint):
-        raise OptionsError(
-            "regions are fields of JSON, and the output is none, or thinks first; give a JSON Schema or a type as the "
-            "constraint",
-            option="regions",
-        )
-    for pointer in pointers:
-        _check_names(pointer, constraint.schema, "regions")
+        if fields:
+            raise OptionsError(
+                f"regions names the field {fields[0][0]!r:.100}, and the output is no JSON, or thinks first; give a "
+                "JSON Schema or a type as the constraint, or name rules of a grammar",
+                option="regions",
+            )
+        return constraint, NO_REGIONS
+    schema = constraint.schema
+    for pointer, _ in fields:
+        _check_names(pointer, schema, "regions")
+    return constraint, FieldRegions(fields, schema if has_regions(schema) else None)
 
 
 def _check_names(pointer: str, schema: Any, option: str = "fields") -> None:

@@ -55,7 +55,7 @@ class SchedulerLimits:
 LATELY = 30.0  # seconds
 
 
-class Piece:
+class PieceTime:
     """How long a step may take that holds up nobody who is in it: ``piece_seconds``, and half of it where several
     callers have asked lately, since the next request of another one may come while it runs.
 

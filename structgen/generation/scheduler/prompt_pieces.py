@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from structgen.generation.scheduler.budget import FIRST_PIECE, REFRESH, Piece, SchedulerLimits, StepCost
+from structgen.generation.scheduler.budget import FIRST_PIECE, REFRESH, PieceTime, SchedulerLimits, StepCost
 from structgen.generation.scheduler.shares import Shares
 
 OF_OLDEST = 0.25  # of what a step reads of prompts
@@ -30,7 +30,7 @@ class PromptPieces:
         piece: how long a step of prompts may take.
     """
 
-    def __init__(self, limits: SchedulerLimits, cost: StepCost, piece: Piece) -> None:
+    def __init__(self, limits: SchedulerLimits, cost: StepCost, piece: PieceTime) -> None:
         self._limits, self._cost, self._piece = limits, cost, piece
         self._borne = 0.0  # tokens that steps beside prompts could have borne and did not read
         self._saved = 0.0  # tokens that steps before there were prompts could have borne

@@ -25,7 +25,7 @@ from structgen.generation.decoding.output import Output
 from structgen.generation.models.model_runner import RaggedReader
 from structgen.generation.models.threads import turn_of
 from structgen.generation.scheduler.admission import Queue, SequenceAdmission, yields
-from structgen.generation.scheduler.budget import Piece, SchedulerLimits, StepCost
+from structgen.generation.scheduler.budget import PieceTime, SchedulerLimits, StepCost
 from structgen.generation.scheduler.drafting import Drafting
 from structgen.generation.scheduler.prompt_pieces import PromptPieces, Unread
 from structgen.generation.scheduler.request import Event, Handle, Request, State, event_of
@@ -62,7 +62,7 @@ class Scheduler:
         self.reader, self.limits = reader, limits or SchedulerLimits()
         self._max_bytes = _least(self.limits.max_bytes, reader.max_bytes)
         self.cost = StepCost()
-        self._piece = Piece(self.limits)
+        self._piece = PieceTime(self.limits)
         self._pieces = PromptPieces(self.limits, self.cost, self._piece)
         self._turns = SequenceTurns(self.limits, self.cost, self._piece)
         self._overlapped, self._spell, self._clock = overlapped, spell, clock

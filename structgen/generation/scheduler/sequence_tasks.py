@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from structgen.errors import MaskTimeoutError
-from structgen.generation.scheduler.budget import REFRESH, Piece, SchedulerLimits, StepCost
+from structgen.generation.scheduler.budget import REFRESH, PieceTime, SchedulerLimits, StepCost
 from structgen.generation.scheduler.prompt_pieces import SHORT_TOKENS
 from structgen.generation.scheduler.request import Handle, State
 from structgen.generation.scheduler.tasks import PROBATION, Task, TaskThreads
@@ -29,7 +29,7 @@ class SequenceTurns:
         piece: how long a step of one caller may take.
     """
 
-    def __init__(self, limits: SchedulerLimits, cost: StepCost, piece: Piece) -> None:
+    def __init__(self, limits: SchedulerLimits, cost: StepCost, piece: PieceTime) -> None:
         self._limits, self._cost, self._piece = limits, cost, piece
         self._steps = 0
 

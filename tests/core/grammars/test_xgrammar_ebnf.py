@@ -89,8 +89,8 @@ def test_repetitions_are_not_limited() -> None:
         ("root ::= [b-a]", "must go up", 1, 10),
         ('main ::= "a"', "no rule 'root'", 0, 0),
         # attributes
-        ('root[max_tokens=3] ::= "a"', "max_tokens counts tokens", 1, 6),
-        ('root[temperature=0.5] ::= "a"', "temperature is for drawing", 1, 6),
+        ('root[max_tokens=0] ::= "a"', "max_tokens must be", 1, 6),
+        ('root[temperature=-1] ::= "a"', "expected attributes", 1, 6),
         ('root[lazy, stop_capture="x"] ::= "a"', "stop_capture belongs to", 1, 12),
         ('root[capture_hidden_stop_bytes=2] ::= "a"', "capture_hidden_stop_bytes belongs to", 1, 6),
         ('root[suffix="x"] ::= "a"', "no attribute suffix", 1, 6),

@@ -13,8 +13,8 @@ import pytest
 
 import structgen
 from structgen.core.json_spans import matches, value_spans
+from structgen.core.regions import Region
 from structgen.errors import OptionsError
-from structgen.generation.decoding.regions import Region
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.results import GenerationResult

@@ -14,6 +14,7 @@ from structgen.core.engines.captures.reader import CaptureReader, reader_of
 from structgen.core.engines.draft_trees import DraftTrees, fill_trees_of
 from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.core.grammars.normal_form import ContextFreeGrammar
+from structgen.core.regions import PartialParse
 from structgen.core.vocabulary.vocabulary import Vocabulary
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
@@ -227,6 +228,10 @@ class CapturingMatcher:
     def state_key(self, *, own: bool = False) -> Hashable:
         """See `Matcher.state_key`: what is captured is no part of the future."""
         return self._matcher.state_key(own=own)
+
+    def partial_parses(self) -> list[PartialParse] | None:
+        """See `Matcher.partial_parses`."""
+        return self._matcher.partial_parses()
 
     def bytes_to_stop(self) -> int:
         """See `Matcher.bytes_to_stop`."""

@@ -114,7 +114,8 @@ class Network:
         self.start = grammar.start
         self._embedded = embedded
         self.names: dict[int, list[str]] = {}
-        for symbol, name in grammar.captures:
+        named = [(symbol, name) for symbol, name in grammar.captures if isinstance(name, str)]
+        for symbol, name in named:
             self.names.setdefault(symbol, []).append(name)
         self.rules = _usable_rules(grammar, embedded)
         self._empty_terminals = frozenset(~t for t, texts in embedded.items() if texts.is_nullable)
@@ -124,7 +125,7 @@ class Network:
         self.shows = self._showing()
         calls = [[s for rhs in own for s in rhs if s >= 0] for own in self.rules]
         self._callers = strong_components(calls, [True] * len(calls))
-        self.most = self._counts({name for _, name in grammar.captures})
+        self.most = self._counts({name for _, name in named})
         units = [[s for rhs in own for s in self._alone(rhs)] for own in self.rules]
         corners = [[s for rhs in own for s in self._leading(rhs)] for own in self.rules]
         self.same, self.opens = _loops(units), _loops(corners)

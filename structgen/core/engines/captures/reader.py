@@ -69,7 +69,8 @@ class CaptureReader:
     @cached_property
     def has_names(self) -> bool:
         """Whether anything is captured."""
-        return bool(self._grammar.captures) or any(content.has_names for content in self.contents.values())
+        is_named = any(isinstance(name, str) for _, name in self._grammar.captures)
+        return is_named or any(content.has_names for content in self.contents.values())
 
     @property
     def most(self) -> Mapping[str, int]:

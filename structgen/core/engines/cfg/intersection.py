@@ -14,6 +14,7 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.inlining import without_ignored
 from structgen.core.grammars.limits import limited
 from structgen.core.grammars.normal_form import ContextFreeGrammar
+from structgen.core.grammars.region_rules import regions_of
 from structgen.core.grammars.regular import automaton_of, regular_grammar
 from structgen.core.grammars.regular_product import ByteAutomaton, ProductBounds, ProductTooLarge, product_grammar
 from structgen.core.regex.dfa import Dfa, intersect
@@ -60,6 +61,10 @@ def _flat(part: Any, name: str) -> ContextFreeGrammar:
         raise ConstraintError(
             f"{name} cannot be intersected: only expressions, choices, phrases and context-free grammars can "
             "(in JSON, say it of a string by `pattern`)"
+        )
+    if regions_of(form[0]):
+        raise ConstraintError(
+            f"{name} says of rules how they are written (regions), which an intersection does not keep"
         )
     if part.vocabulary.named:
         raise ConstraintError(f"{name} names special tokens, and cannot be intersected")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from structgen.core.engines.cfg.matcher import CfgMatcher
 from structgen.core.engines.protocols import TOO_LONG, Matcher
+from structgen.core.regions import OpenRegion, PartialParse
 
 if TYPE_CHECKING:
     from structgen.core.engines.composed.grammar import Content
@@ -30,7 +31,7 @@ class Configuration:
         closing: a shortest text after the embedded one, once known.
     """
 
-    __slots__ = ("_memo", "after", "closing", "content", "ends", "matcher", "serial", "steps")
+    __slots__ = ("_memo", "_sizes", "after", "closing", "content", "ends", "matcher", "serial", "steps")
 
     def __init__(self, matcher: Matcher, content: Content | None, after: CfgMatcher | None, ends: bytes) -> None:
         self.matcher = matcher
@@ -38,9 +39,36 @@ class Configuration:
         self.after = after
         self.ends = ends
         self.steps = 0
+        self._sizes: list[tuple[int, int]] = []  # after steps
         self.serial = next(_SERIALS)
         self._memo: dict[Hashable, tuple[int, Any]] = {}
         self.closing: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it has read since it began."""
+        return self._sizes[-1][1] if self._sizes else 0
+
+    def go_on(self, steps: int, size: int) -> None:
+        """The matcher has made so many steps and read so many bytes."""
+        self._sizes.append((self.steps + steps, self.size + size))
+        self.steps += steps
+
+    def partial_parses(self) -> list[PartialParse]:
+        """See `Matcher.partial_parses`."""
+        own, region = self.matcher.completion_bound(), None if self.content is None else self.content.region
+        after = 0 if self.after is None else self.after.completion_bound()
+        around = () if region is None else (OpenRegion(region, self.size, own),)
+        inner = self.matcher.partial_parses()
+        if inner is None:
+            following = self.matcher.next_bytes()
+            if not self.size and self.after is not None and self.content is not None and self.content.is_nullable:
+                following |= self.after.next_bytes()  # what comes next may come after its empty text
+            return [PartialParse(around, min(own + after, TOO_LONG), following, not self.size)]
+        return [
+            PartialParse((*around, *each.regions), min(each.bound + after, TOO_LONG), each.next, not self.size)
+            for each in inner
+        ]
 
     def completion_bound(self) -> int:
         """Bytes of `shortest_completion`, or more; see `Matcher.completion_bound`."""
@@ -85,15 +113,19 @@ class Configuration:
         if steps < self.steps:
             self.matcher.rollback(self.steps - steps)
             self.steps = steps
+            while self._sizes and self._sizes[-1][0] > steps:
+                self._sizes.pop()
             # What was written after that place will be written anew; keys of before say what they said.
             self._memo = {key: known for key, known in self._memo.items() if known[0] <= steps}
 
     def fork(self) -> Configuration:
         """The same, apart, with its history."""
         twin = Configuration(self.matcher.fork(), self.content, self.after, self.ends)
-        twin.steps = self.steps
+        twin.steps, twin._sizes = self.steps, self._sizes.copy()
         return twin
 
     def copy(self) -> Configuration:
         """The same, apart, without its history."""
-        return Configuration(self.matcher.copy(), self.content, self.after, self.ends)
+        twin = Configuration(self.matcher.copy(), self.content, self.after, self.ends)
+        twin._sizes = [(0, self.size)]
+        return twin

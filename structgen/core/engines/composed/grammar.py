@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import count
 from typing import Any, cast
 
 import numpy as np
@@ -24,10 +25,12 @@ from structgen.core.engines.composed.monitored import Answers, MonitoredTerminal
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.inlining import inlined
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule
+from structgen.core.grammars.region_rules import cut_regions, regions_of, used_terminals, without_terminals
 from structgen.core.grammars.token_terminals import resolved
 from structgen.core.kernels.cfg.layout import FAR
+from structgen.core.regions import Region
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import ConstraintError
+from structgen.errors import ConstraintError, EmptyLanguageError, GrammarTooComplexError
 
 
 class Content:
@@ -40,13 +43,14 @@ class Content:
         first: bytes that its texts can begin with, as a set.
         is_nullable: whether the empty text is one of its texts; then the rules around may leave it out.
         shortest: a shortest text.
+        region: how its texts are written, where that is said of them.
         key: equal for the same content.
         asked: the monitor that narrows it where it begins; None: nothing does.
     """
 
-    def __init__(self, grammar: Grammar, key: Hashable = None) -> None:
+    def __init__(self, grammar: Grammar, key: Hashable = None, region: Region | None = None) -> None:
         start = grammar.matcher()
-        self.grammar = grammar
+        self.grammar, self.region = grammar, region
         self.last = grammar.last_bytes()
         self.ends = flags(self.last)
         self.first = byte_set(np.flatnonzero(start.next_bytes()).tolist())
@@ -75,13 +79,30 @@ class ComposedGrammar:
         first: bytes that embedded texts can begin with, as a set.
         crossings: the places inside the tokens.
         end_bits: word and bit of each end of sequence in a row.
+        has_regions: whether it, or one inside, says of some texts how they are written.
+
+    Args:
+        regions: terminals whose texts are regions.
+        form: what `normal_form` gives, where it is not the source with its contents.
     """
 
-    def __init__(self, source: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        source: ContextFreeGrammar,
+        contents: Mapping[int, Grammar],
+        vocabulary: Vocabulary,
+        regions: Mapping[int, Region] | None = None,
+        form: tuple[ContextFreeGrammar, dict[int, Grammar]] | None = None,
+    ) -> None:
         shared: dict[int, Content] = {}
+        self._form = (source, dict(contents)) if form is None else form
         self.source = source
         self.vocabulary = vocabulary
-        self.contents = {t: shared.setdefault(id(g), Content(g)) for t, g in sorted(contents.items())}
+        regions = regions or {}
+        self.contents = {
+            t: shared.setdefault(id(g), Content(g, region=regions.get(t))) for t, g in sorted(contents.items())
+        }
+        self.has_regions = bool(regions) or any(g.matcher().partial_parses() is not None for g in contents.values())
         monitored = {t for t, content in self.contents.items() if content.asked is not None}
         self.is_monitored = bool(monitored)
         source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
@@ -132,9 +153,7 @@ class ComposedGrammar:
 
     def normal_form(self) -> tuple[ContextFreeGrammar, dict[int, Grammar]] | None:
         """See `Grammar.normal_form`. Monitors are asked of this grammar's text, so it stays by itself."""
-        if self.is_monitored:
-            return None
-        return self.source, {t: content.grammar for t, content in self.contents.items()}
+        return None if self.is_monitored else self._form
 
     @property
     def completions_are_shortest(self) -> bool:
@@ -274,9 +293,43 @@ def embed(
         if not content.vocabulary.reads_within(joint):
             raise _other_vocabulary(grammar.terminals[terminal].name, content.vocabulary, joint)
     grammar, left = _in_place(grammar, contents)
-    return ComposedGrammar(grammar, left, joint) if left else compile_grammar(grammar, joint)
+    return _composed(grammar, left, joint, count())
 
 
+def _composed(
+    grammar: ContextFreeGrammar, contents: Mapping[int, Grammar], vocabulary: Vocabulary, made: Iterator[int]
+) -> ComposedGrammar | CfgGrammar:
+    """A grammar with its contents, and its regions as contents besides. ``made`` counts these."""
+    if not regions_of(grammar):
+        return ComposedGrammar(grammar, contents, vocabulary) if contents else compile_grammar(grammar, vocabulary)
+    cut = cut_regions(grammar)
+    texts, empty = dict[int, Grammar](), set[int]()
+    for terminal, (_, part) in cut.parts.items():
+        if any(hasattr(content, "suggested") for content in _used(part, contents).values()):
+            raise ConstraintError(
+                f"the region {cut.around.terminals[terminal].name} holds a terminal with a monitor, which is asked of "
+                "the whole text; let the region begin after it, or end before it"
+            )
+        if next(made) >= MAX_REGIONS:
+            raise GrammarTooComplexError("the regions, those in regions included", budget="regions", limit=MAX_REGIONS)
+        try:
+            texts[terminal] = _composed(part, _used(part, contents), vocabulary, made)
+        except EmptyLanguageError:
+            empty.add(terminal)
+    around = without_terminals(cut.around, empty)
+    regions = {terminal: cut.parts[terminal][0] for terminal in texts}
+    inside = {**_used(around, contents), **texts}
+    return ComposedGrammar(around, inside, vocabulary, regions, (grammar, dict(contents)))
+
+
+def _used(grammar: ContextFreeGrammar, contents: Mapping[int, Grammar]) -> dict[int, Grammar]:
+    """The contents that a grammar's start rule reaches."""
+    used = used_terminals(grammar)
+    return {terminal: content for terminal, content in contents.items() if terminal in used}
+
+
+MAX_REGIONS = 64
+"""Regions of one grammar; those in regions count once for each around them."""
 MAX_INLINED = 1 << 18
 """What is put in place weighs at most so much, as the machine has bounds; other contents stay apart."""
 

@@ -12,6 +12,7 @@ from structgen.core.engines.cfg.matcher import CfgMatcher
 from structgen.core.engines.composed import masks
 from structgen.core.engines.composed.configuration import Configuration
 from structgen.core.engines.matcher import BaseMatcher
+from structgen.core.regions import PartialParse
 from structgen.errors import CompletionTooLongError, GenerationError, MatcherStateError, TokenError
 
 if TYPE_CHECKING:
@@ -238,6 +239,12 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         """The text so far, where monitors are asked; else nothing."""
         return self._text
 
+    def partial_parses(self) -> list[PartialParse] | None:
+        """See `Matcher.partial_parses`. O(configurations)."""
+        if not self._grammar.has_regions:
+            return None
+        return [reading for configuration in self._configurations for reading in configuration.partial_parses()]
+
     # --- what masks are made with ---
     def advance(
         self, configurations: Sequence[Configuration], data: bytes, token: int = -1, text: bytes = b""
@@ -306,7 +313,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         else:
             whole = token >= 0 and at == 0
             if matcher.accept_token(token) if whole else matcher.accept_bytes(data[at:]):
-                configuration.steps += steps + 1
+                configuration.go_on(steps + 1, len(data) - start)
                 found.append(configuration)
                 if marks[-1]:
                     found += self.exits(configuration, text + data)

@@ -16,20 +16,12 @@ from structgen.core.grammars.dialects.llguidance.syntax import (
     Tree,
 )
 from structgen.core.grammars.dialects.llguidance.tokens import Cursor
+from structgen.core.regions import TERMS, Region
+from structgen.errors import OptionsError
 
 MAX_CHARS = 100_000
 """The largest ``max_chars``."""
-_KNOWN = ("capture", "lazy", "suffix", "stop", "stop_capture", "max_chars")
-_REFUSED = {
-    "max_tokens": (
-        "max_tokens of a rule is not supported: a grammar does not say how texts are cut into tokens",
-        "Bound it in characters, by max_chars=N or by /.{0,N}/, or all of the output by max_new_tokens.",
-    ),
-    "temperature": (
-        "temperature of a rule is not supported: a grammar says which texts are allowed, not how they are drawn",
-        "Leave it out, and set the temperature where the output is generated.",
-    ),
-}
+_KNOWN = ("capture", "lazy", "suffix", "stop", "stop_capture", "max_chars", *TERMS)
 
 
 def read_attributes(cursor: Cursor, rule: str, value: Callable[[], Tree]) -> Attributes:
@@ -48,8 +40,6 @@ def read_attributes(cursor: Cursor, rule: str, value: Callable[[], Tree]) -> Att
     while not cursor.take("]"):
         token = cursor.expect("rule", "an attribute")
         name = token.text
-        if name in _REFUSED:
-            cursor.source.fail(token.at, *_REFUSED[name])
         if name not in _KNOWN:
             cursor.source.fail(token.at, f"there is no attribute {name!r}", f"There are {', '.join(_KNOWN)}.")
         if name in found.places:
@@ -65,6 +55,17 @@ def read_attributes(cursor: Cursor, rule: str, value: Callable[[], Tree]) -> Att
     return found
 
 
+def _region(cursor: Cursor, name: str) -> Region:
+    """What ``max_tokens`` or ``temperature`` says."""
+    if name == "max_tokens" and cursor.has("number") and not cursor.token.text.isdecimal():
+        cursor.unexpected("a whole number of tokens")
+    token = cursor.expect("number", f"a number for {name}")
+    try:
+        return Region(max_tokens=int(token.text)) if name == "max_tokens" else Region(float(token.text))
+    except (OptionsError, ValueError) as error:
+        cursor.source.fail(token.at, f"{name} cannot be {token.text:.40}", str(error))
+
+
 def _with(found: Attributes, cursor: Cursor, name: str, rule: str, value: Callable[[], Tree]) -> Attributes:
     if name == "lazy":
         return replace(found, lazy=True)
@@ -73,6 +74,8 @@ def _with(found: Attributes, cursor: Cursor, name: str, rule: str, value: Callab
     cursor.expect("=", f"= and a value for {name}")
     if name == "max_chars":
         return replace(found, max_chars=cursor.whole_number("max_chars", MAX_CHARS))
+    if name in TERMS:
+        return replace(found, region=_region(cursor, name).within(found.region))
     if name in ("capture", "stop_capture"):
         token = cursor.expect("string", "a name in quotes")
         if token.text.endswith("i"):

@@ -13,6 +13,7 @@ from structgen.core.grammars.regular import without_empty
 from structgen.core.grammars.token_terminals import TokenPattern
 from structgen.core.regex.dfa import Dfa, empty
 from structgen.core.regex.steps import check_time
+from structgen.core.regions import Region
 
 FEW = 16
 """Copies of a symbol that are written one by one; more are written by powers of two."""
@@ -54,7 +55,7 @@ class GrammarDraft:
     nonterminals: list[str] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     terminals: list[Terminal] = field(default_factory=list)
-    captures: list[tuple[int, str]] = field(default_factory=list)
+    captures: list[tuple[int, str | Region]] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
     skips: list[Dfa] = field(default_factory=list)
     capture_layers: dict[int, int] = field(default_factory=dict)
@@ -111,8 +112,8 @@ class GrammarDraft:
         """A terminal that is no automaton: a special token, or what another grammar reads."""
         return self.terminal(Terminal(name, empty(), source, 0, place, tokens), layer, key and (source, key))
 
-    def capture(self, number: int, name: str, layer: int) -> None:
-        """Note that a nonterminal of a grammar of some layer is captured."""
+    def capture(self, number: int, name: str | Region, layer: int) -> None:
+        """Note that a nonterminal of a grammar of some layer is captured, or how its texts are written."""
         self.captures.append((number, name))
         self.capture_layers[number] = layer
 

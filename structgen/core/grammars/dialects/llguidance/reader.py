@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from structgen.core.grammars.captured import Captured, capture_symbols
 from structgen.core.grammars.dialects.llguidance.endings import with_endings
 from structgen.core.grammars.dialects.llguidance.ignoring import with_ignored
 from structgen.core.grammars.dialects.llguidance.laziness import with_laziness
@@ -45,6 +46,7 @@ def read_llguidance(
     json_options: JsonOptions | None = None,
     grammars: Mapping[str, str] | None = None,
     outside: Collection[str] = (),
+    regions: Captured = (),
 ) -> LLGuidanceGrammar:
     """Read a grammar in Lark's language as llguidance has it.
 
@@ -54,10 +56,12 @@ def read_llguidance(
         json_options: how JSON of ``%json`` may be spelled; its key ``x-structgen`` changes single options.
         grammars: texts of other grammars that ``@name`` refers to, by name; each begins with its rule ``start``.
         outside: names of grammars that something else reads.
+        regions: rules, and how their texts are written, besides what the grammar says.
 
     Raises:
         GrammarError: not a legal grammar, or not a supported one (line, column and a caret).
         ConstraintError: the file cannot be read.
+        OptionsError: ``regions`` names what is no rule, or none that is used.
     """
     text = load_text(source)[0]
     root, options = GrammarText(text), checked_options(json_options)
@@ -67,6 +71,11 @@ def read_llguidance(
         scope = parse_grammar(root, options)
         writer = RuleWriter(others, outside)
         writer.write(scope, start)
+        capture_symbols(
+            regions, dict.fromkeys(writer.used(scope), 0), {}, dict.fromkeys(scope.rules, f"{start!r} never uses")
+        )
+        for name, region in regions:
+            writer.note(scope, name, region)
         draft = writer.draft
         first = with_ignored(draft, with_laziness(draft, 0, text))
         with_endings(draft)

@@ -32,6 +32,7 @@ from structgen.core.regex.dfa import Dfa, from_strings, intersect
 from structgen.core.regex.ecma_ast import END, START, Chars, Concat, Repeat
 from structgen.core.regex.joining import concatenation, shortest_matches
 from structgen.core.regex.pattern import search_dfa
+from structgen.core.regions import Region
 from structgen.errors import ConstraintError, TooComplexError
 
 MAX_INSTANCES = 20_000
@@ -129,6 +130,8 @@ class RuleWriter:
             capture = definition.attributes.capture
             if capture is not None and definition.attributes.ending is None:
                 self.draft.capture(number, capture, self._layer(scope))
+            if definition.attributes.region is not None:
+                self.draft.capture(number, definition.attributes.region, self._layer(scope))
         return number
 
     def _write_instance(self, instance: Instance, number: int) -> None:
@@ -139,6 +142,12 @@ class RuleWriter:
             self._write_terminal(definition, here)
         else:
             self._write_options(number, definition.body, here)
+
+    def note(self, scope: Scope, name: str, region: str | Region) -> None:
+        """Note how the texts of a grammar's rule are written."""
+        for instance, number in self._instances.items():
+            if instance.scope == id(scope) and instance.name == name:
+                self.draft.capture(number, region, self._layer(scope))
 
     # --- rules that are terminals ---
     def _write_terminal(self, definition: Definition, here: _Here) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 from structgen.core.grammars.dialects.llguidance.parameters import Condition, Parameter
 from structgen.core.grammars.dialects.llguidance.tokens import GrammarText
 from structgen.core.grammars.embedded_schema import EmbeddedSchema
+from structgen.core.regions import Region
 
 
 class Literal(NamedTuple):
@@ -142,6 +143,7 @@ class Attributes:
         is_stop: whether it is that of ``stop``.
         stop_capture: the name under which the ending's text is captured.
         max_chars: how many characters the rule's text may have, the ending not counted.
+        region: how the rule's text is written.
         places: the offset of each attribute that is given.
     """
 
@@ -151,6 +153,7 @@ class Attributes:
     is_stop: bool = False
     stop_capture: str | None = None
     max_chars: int | None = None
+    region: Region | None = None
     places: dict[str, int] = field(default_factory=dict)
 
     @property

@@ -24,7 +24,7 @@ def captured(source: str, texts: list[str]) -> dict[str, set[str]]:
     grammar = read_llguidance(source).grammar
     found: dict[str, set[str]] = {}
     for symbol, name in grammar.captures:
-        assert symbol >= 0
+        assert symbol >= 0 and isinstance(name, str)
         part = compile_grammar(replace(grammar, start=symbol, captures=()), BYTES)
         for text in texts:
             matcher = part.matcher()
