@@ -138,7 +138,7 @@ class Peer:
     """A step of XGrammar and torch."""
 
     def __init__(self, rows: Rows, schemas: dict[int, str], tokens: list[bytes], eos: int, temperature: float) -> None:
-        from peer_batches import XGrammarBatch
+        from structgen.benchmarking.peers import XGrammarBatch
 
         self._schemas, self._temperature = schemas, temperature
         self._batch = XGrammarBatch(tokens, eos, [schemas[id(place[0])] for place in rows.places])
@@ -220,7 +220,7 @@ def cases(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def application(rows: int) -> list[list[str]]:
     """Cells of a table: bitmasks over logits alone, by turns with XGrammar's kernel; milliseconds."""
-    from peer_batches import xgrammar_application
+    from structgen.benchmarking.peers import xgrammar_application
 
     peer, rng, cells = xgrammar_application("cpu"), np.random.default_rng(0), []
     for name, share in (("few", 0.001), ("half", 0.5), ("nearly all", 0.97)):

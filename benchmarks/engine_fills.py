@@ -25,9 +25,9 @@ sys.path.append(str(Path(__file__).resolve().parent))
 
 import torch
 from batch_step import documents
-from peer_batches import XGrammarRows
 
 import structgen
+from structgen.benchmarking.peers import XGrammarRows
 from structgen.benchmarking.vocabularies import load_vocabulary
 from structgen.core.engines import bitmask
 from structgen.core.engines.draft_trees import DraftTrees, fill_trees_of

@@ -30,8 +30,8 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from peer_batches import xgrammar_application
 
+from structgen.benchmarking.peers import xgrammar_application
 from structgen.benchmarking.table import markdown_table
 from structgen.core.engines.apply import apply_bitmask
 from structgen.core.engines.apply.triton_here import triton_runs_on

@@ -36,11 +36,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout; processes inherit the path
 
-from peer_batches import LLGuidanceBatch
-
 from structgen.benchmarking.coverage import Setting, machine, run_coverage
 from structgen.benchmarking.engines import load_engine, own_vocabulary
 from structgen.benchmarking.judge import Record, Timing
+from structgen.benchmarking.peers import LLGuidanceBatch
 from structgen.benchmarking.plots import COLOURS, OTHER, svg_text
 from structgen.benchmarking.table import markdown_table
 from structgen.benchmarking.vocabularies import BenchVocabulary, load_vocabulary

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peer_batches import llguidance_processor, xgrammar_processor
 
 import structgen
+from structgen.benchmarking.peers import llguidance_processor, xgrammar_processor
 from structgen.benchmarking.vocabularies import BenchVocabulary, load_vocabulary
 from structgen.integrations.transformers import GrammarLogitsProcessor
 
