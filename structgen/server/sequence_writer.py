@@ -148,6 +148,7 @@ class SequenceWriter:
             "prompt_ids": request.prompt_ids,
             "section": request.section,
             "keeps_mass": request.log_mass,
+            "regions": request.regions,
         }
         output = (
             RecordedOutput(self._vocabulary, matcher, request.params, top=request.top_logprobs, **options)

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import structgen
+from structgen.core.constraints.json import as_constraint
+from structgen.core.constraints.rules import compile_masks
 from structgen.core.regions import Region
 from structgen.errors import OptionsError
 from structgen.generation.results import GenerationResult
@@ -82,6 +84,44 @@ def test_no_rule_has_more_tokens_than_its_limit_but_those_that_are_counted(seed:
     counts = token_counts(result, f"<(?P<one>{RULES[one][1]})>(?P<two>{RULES[two][1]});")
     exceeded = [name for name, region in regions.items() if counts[name] > (region.max_tokens or 0)]
     assert len(exceeded) == result.stats.exceeded_regions, (counts, regions, result.text)
+
+
+NESTED = {
+    "a rule in a rule": ('start: "<" one ";"\none{one}: "(" two ")" /[a-z]*/\ntwo{two}: /[a-z]+/',
+                         r"<(?P<one>\((?P<two>[a-z]+)\)[a-z]*);"),
+    "a rule in itself": ('start: "<" one ";" two\none{one}: "(" one ")" | /[a-z]+/\ntwo{two}: /[0-9]*/ "."',
+                         r"<(?P<one>\(*[a-z]+\)*);(?P<two>[0-9]*\.)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", NESTED)
+@pytest.mark.parametrize("seed", cases(2000, 10))
+def test_the_outermost_use_of_a_rule_and_those_inside_of_others_have_limits(shape: str, seed: int) -> None:
+    rng = random.Random(seed)
+    (source, pattern), limits = NESTED[shape], {name: rng.randint(1, 9) for name in ("one", "two")}
+    for name, limit in limits.items():
+        source = source.replace(f"{{{name}}}", f"[max_tokens={limit}]")
+    grammar = structgen.lark(source, dialect="llguidance")
+    try:
+        result = generator(seed).generate("x", grammar, temperature=1.0, seed=seed, max_new_tokens=60)
+    except structgen.IncompleteOutputError:
+        return
+    counts = token_counts(result, pattern)
+    assert sum(counts[name] > limit for name, limit in limits.items()) == result.stats.exceeded_regions
+
+
+def test_who_draws_tokens_elsewhere_refuses_regions() -> None:
+    one = generator(1)
+    written = structgen.lark("start: why\nwhy[max_tokens=3]: /[a-z]+/", dialect="llguidance")
+    schema = as_constraint({"type": "string", "x-structgen": {"max_tokens": 3}})
+    for each in (written, schema):
+        with pytest.raises(structgen.ConstraintError, match="max_tokens or temperature of a part"):
+            compile_masks(each, one.vocabulary)
+    assert compile_masks(structgen.regex("a+"), one.vocabulary)
+    with pytest.raises(structgen.ConstraintError, match="cannot be kept here"):
+        one.rank("x", written, 2)
+    with pytest.raises(OptionsError, match="after thinking"):
+        one.generate("x", structgen.think({"type": "string", "x-structgen": {"max_tokens": 3}}))
 
 
 def test_rules_that_cannot_have_regions() -> None:
