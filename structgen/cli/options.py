@@ -17,7 +17,6 @@ from typer.main import get_command_name
 from typer.models import CommandInfo
 
 from structgen.cli.common import BadInput, exit_codes
-from structgen.core.regions import Region, region_of
 from structgen.generation.filters.table import FILTERS, Filter
 from structgen.options import DEFAULT_MAX_NEW_TOKENS
 
@@ -112,9 +111,11 @@ class DecodingOptions(_Filters):
 _REGION = re.compile(r"(?P<name>.*?)\s+(?P<terms>\w+=[^\s=]+(?:\s+\w+=[^\s=]+)*)")
 
 
-def region_options(given: list[str] | None) -> dict[str, Region] | None:
+def region_options(given: list[str] | None) -> dict[str, Any] | None:
     """What ``--region`` says, by field or rule."""
-    regions = dict[str, Region]()
+    from structgen.core.regions import region_of  # loads numpy
+
+    regions = dict[str, Any]()
     for text in given or ():
         match = _REGION.fullmatch(text)
         try:
