@@ -110,6 +110,34 @@ def test_the_outermost_use_of_a_rule_and_those_inside_of_others_have_limits(shap
     assert sum(counts[name] > limit for name, limit in limits.items()) == result.stats.exceeded_regions
 
 
+AMBIGUOUS = {
+    "two with no sign between": 'one two\none{one}: /[a-z]*/\ntwo{two}: /[a-z]*/ ";"',
+    "what may be either": 'one | two\none{one}: "a" /[a-z]*/ ";"\ntwo{two}: /[a-z]*;/',
+}
+
+
+@pytest.mark.parametrize("shape", AMBIGUOUS)
+@pytest.mark.parametrize("seed", cases(2000, 10))
+def test_where_a_text_can_be_read_in_several_ways_limits_hold_in_each(shape: str, seed: int) -> None:
+    rng = random.Random(seed)
+    body, limits = AMBIGUOUS[shape], {name: rng.randint(1, 9) for name in ("one", "two")}
+    for name, limit in limits.items():
+        body = body.replace(f"{{{name}}}", f"[max_tokens={limit}]")
+    grammar = structgen.lark(f"start: {body}", dialect="llguidance")
+    try:
+        result = generator(seed).generate("x", grammar, temperature=1.0, seed=seed, max_new_tokens=60)
+    except structgen.IncompleteOutputError:
+        return
+    texts = [TOKENS[token] or b"" for token in result.token_ids]
+    ends, size = list(accumulate(map(len, texts))), len(result.text)
+    parts = [("one", 0, cut) for cut in range(size)] + [("two", cut, size) for cut in range(size)]
+    if shape == "what may be either":
+        parts = [("two", 0, size)] + [("one", 0, size)] * result.text.startswith("a")
+    for name, start, stop in parts:
+        count = sum(end > start and end - len(text) < stop for end, text in zip(ends, texts, strict=True))
+        assert count <= limits[name] or result.stats.exceeded_regions, (name, start, stop, limits, result.text)
+
+
 def test_who_draws_tokens_elsewhere_refuses_regions() -> None:
     one = generator(1)
     written = structgen.lark("start: why\nwhy[max_tokens=3]: /[a-z]+/", dialect="llguidance")
