@@ -33,6 +33,7 @@ STAGES: list[set[str]] = [
     {"core.engines.apply"},
     {
         "core.json_schema",
+        "core.tokenization",
         "core.grammars",
         "core.engines.byte_sets",
         "core.engines.capture",

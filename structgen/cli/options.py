@@ -102,6 +102,7 @@ class DecodingOptions(_Filters):
     stop: Annotated[list[str] | None, typer.Option(help="Ends an output; may be given several times.")] = None
     schema_in_prompt: InPrompt = True
     schema_form: Form = "auto"
+    spelling: Annotated[str, typer.Option(help="canonical: the tokens that the tokenizer makes of the text.")] = "any"
 
     def as_arguments(self) -> dict[str, Any]:
         """As ``generate`` takes them."""

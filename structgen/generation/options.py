@@ -17,6 +17,7 @@ from structgen.generation.sampling import SamplingParams
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
 Choose: TypeAlias = Literal["token", "value", "belief"]
+Spelling: TypeAlias = Literal["any", "canonical"]
 SEEDS_OF_AN_ATTEMPT = 1 << 32  # rows of a batch have seeds in a row
 OWN_DRAFT: Any = object()  # the default of the option ``draft``: what the generator was made with
 
@@ -61,6 +62,9 @@ class GenerationOptions(FilterOptions, total=False):
             part is closed before it has more tokens than its ``max_tokens``; where nothing so short is allowed,
             ``stats.exceeded_regions`` counts it. Types and schemas may say the same (``Annotated[str, Region(...)]``),
             and rules (``why[max_tokens=60]: ...``).
+        spelling: "canonical": the tokens are those that the tokenizer makes of the text, which models were trained on,
+            and which caches and drafts have; of tokenizers with byte-level BPE. Default "any": all tokens that spell
+            what is allowed. See docs/decoding.md.
     """
 
     order: tuple[str, ...]
@@ -85,6 +89,7 @@ class GenerationOptions(FilterOptions, total=False):
     fields: bool | Sequence[str] | Fields
     choose: Choose
     regions: Mapping[str, Region] | None
+    spelling: Spelling
 
 
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
@@ -163,6 +168,7 @@ class GenerationSettings:
     fields: Fields | None = None
     choose: Choose = "token"
     regions: Regions = ()
+    spelling: Spelling = "any"
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -188,6 +194,7 @@ def checked_settings(
     fields: Any = False,
     choose: Choose = "token",
     regions: Any = None,
+    spelling: Spelling = "any",
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -223,7 +230,21 @@ def checked_settings(
         asked_fields(fields),
         _checked_choose(choose, params),
         checked_regions(regions),
+        _checked_spelling(spelling, choose),
     )
+
+
+def _checked_spelling(spelling: Spelling, choose: Choose) -> Spelling:
+    """Refuse spellings that there are not, and where values are written again in tokens that were measured."""
+    if spelling not in ("any", "canonical"):
+        raise OptionsError(
+            f"spelling must be any or canonical, not {spelling!r:.60}", option="spelling", value=spelling
+        )
+    if spelling == "canonical" and choose != "token":
+        raise OptionsError(
+            f"choose={choose!r} sums over all spellings of a value; leave out choose, or spelling", option="spelling"
+        )
+    return spelling
 
 
 def _checked_choose(choose: Choose, params: SamplingParams) -> Choose:

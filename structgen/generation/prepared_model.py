@@ -11,8 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from structgen.core.constraints.base import Constraint, T
+from structgen.core.constraints.text import regex
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
-from structgen.core.engines.protocols import Grammar
+from structgen.core.engines.protocols import Grammar, Matcher
+from structgen.core.tokenization.canonical import CanonicalSpelling
+from structgen.core.tokenization.reading import canonical_spelling
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError, UnsatisfiableSchemaError
 from structgen.generation.batch import BatchRow
@@ -75,6 +78,7 @@ OTHER_NAMES = {
     **dict.fromkeys(OPTION_NAMES, _DRAWN),
 }
 """What to do, by names that other libraries have, and that other parts of this one have."""
+ANY_TEXT = regex(r"[\s\S]*")
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 
 
@@ -194,6 +198,19 @@ class PreparedModel:
         requests that bring a prediction, never None."""
         return self._speculator(self._draft, predicts)
 
+    def spelling(self) -> CanonicalSpelling:
+        """How the tokenizer spells texts; made once, in some seconds.
+
+        Raises:
+            TokenizerError: of this tokenizer that cannot be said.
+        """
+        with self._waiting("reading how the tokenizer spells"):
+            return canonical_spelling(self.tokenizer, self.vocabulary)
+
+    def any_text(self) -> Matcher:
+        """Of all texts, without special tokens: free text that is spelled in a certain way."""
+        return self._compiled(ANY_TEXT).matcher()
+
     def _prompt_ids(
         self, prompt: Prompt, constraint: Constraint | None, telling: Telling | None, refused: Refusal | None = None
     ) -> list[int]:
@@ -242,11 +259,14 @@ class PreparedModel:
                     + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.telling else ".")
                 )
         params = settings.drawn(row.seed, row.attempt)
+        spelling = self.spelling() if settings.spelling == "canonical" else None
         matcher = None if constraint is None else self._attempted(constraint, row).matcher()
+        if matcher is None and spelling is not None:
+            matcher = self.any_text()
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
-            keeps_mass=settings.log_mass, regions=regions,
+            keeps_mass=settings.log_mass, regions=regions, spelling=spelling,
         )  # fmt: skip
         if not (prediction is None or isinstance(prediction, str)):
             raise OptionsError(

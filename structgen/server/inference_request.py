@@ -129,6 +129,7 @@ def sequence_of(
         "stop": stops_of(request) if isinstance(request, SamplingFields) else (),
         "salt": request.cache_salt or "",
         "log_mass": request.structgen.log_mass,
+        "spelling": request.structgen.spelling,
         "fields": fields_of(request.structgen),
         "streams": bool(request.stream),
         "seconds": settings.total_seconds,

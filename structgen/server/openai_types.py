@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, create_model
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.tool_calls.definitions import MAX_TOOLS
 from structgen.generation.filters.table import FILTERS, Filter
+from structgen.generation.options import Spelling
 
 _Item = TypeVar("_Item")
 Items = Annotated[list[_Item], Field(fail_fast=True)]
@@ -103,6 +104,7 @@ class StructgenExtension(RequestPart):
         field_options: how many of the likeliest options of each.
         regions: how parts are written, by JSON Pointer of a field or name of a grammar's rule.
         log_mass: whether log-probabilities, and the trace, say of each chosen token what the mask left (log, nats).
+        spelling: "canonical": tokens are those that the tokenizer makes of the text.
     """
 
     on_budget: Literal["length", "close"] = "length"
@@ -113,6 +115,7 @@ class StructgenExtension(RequestPart):
     trace: bool = False
     log_mass: bool = False
     regions: Annotated[dict[str, RegionTerms], Field(max_length=64)] = Field(default_factory=dict)
+    spelling: Spelling = "any"
     fields: bool | Items[str] = False
     field_options: Annotated[int, Field(ge=1, le=64)] = 5
 

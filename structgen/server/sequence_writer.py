@@ -13,7 +13,8 @@ from structgen.core.constraints.base import Constraint
 from structgen.core.engines.capture import LazyCaptures
 from structgen.core.engines.captures.capturing import captures_of
 from structgen.core.engines.protocols import Grammar
-from structgen.errors import IncompleteOutputError, StructgenError
+from structgen.core.tokenization.canonical import CanonicalSpelling
+from structgen.errors import IncompleteOutputError, StructgenError, TokenizerError
 from structgen.generation.decoding.hypothesis import Hypothesis
 from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.recorded import RecordedOutput
@@ -24,6 +25,7 @@ from structgen.generation.generator import Generator
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Event, Handle, Request
 from structgen.server.beam_search import BeamQueue, BeamTask, root_of
+from structgen.server.errors import RequestError
 from structgen.server.sequences import (
     OutputWriter,
     SequenceEnd,
@@ -142,6 +144,9 @@ class SequenceWriter:
 
     def _output(self, request: SequenceRequest) -> Output:
         matcher = None if request.grammar is None else request.grammar.matcher()
+        spelling = self._spelling() if request.spelling == "canonical" else None
+        if matcher is None and spelling is not None:
+            matcher = self._generator.any_text()
         options: dict[str, Any] = {
             "max_new_tokens": request.max_new_tokens,
             "stop": request.stop,
@@ -149,6 +154,7 @@ class SequenceWriter:
             "section": request.section,
             "keeps_mass": request.log_mass,
             "regions": request.regions,
+            "spelling": spelling,
         }
         output = (
             RecordedOutput(self._vocabulary, matcher, request.params, top=request.top_logprobs, **options)
@@ -158,6 +164,12 @@ class SequenceWriter:
         if request.written is not None:
             output.take_up(request.written.token_ids, request.written.log_probs, request.written.steered)
         return output
+
+    def _spelling(self) -> CanonicalSpelling:
+        try:
+            return self._generator.spelling()
+        except TokenizerError as error:
+            raise RequestError.at(("structgen", "spelling"), str(error), "unsupported_value") from error
 
     def submit(self, request: SequenceRequest, output: Output | Hypothesis) -> Handle | BeamTask:
         """Take on an output that ``output`` has made.

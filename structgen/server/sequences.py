@@ -20,6 +20,7 @@ from structgen.generation.fields.asking import Fields
 from structgen.generation.fields.layout import Layout
 from structgen.generation.fields.results import FieldResults
 from structgen.generation.models.defaults import ModelDefaults
+from structgen.generation.options import Spelling
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import SequenceTerms
@@ -88,6 +89,7 @@ class SequenceRequest(SequenceTerms):
         top_logprobs: how many of the likeliest tokens to report with each.
         traced: whether to report of each token how many were allowed, and whether it was drafted.
         log_mass: whether to report of each token what the mask left of the model's distribution.
+        spelling: see ``GenerationOptions``.
         written: what another process had written of it; events go on after that.
         fields: whose probabilities are read when it is written; None: none are.
         layout: where they are in the output.
@@ -103,6 +105,7 @@ class SequenceRequest(SequenceTerms):
     top_logprobs: int = 0
     traced: bool = False
     log_mass: bool = False
+    spelling: Spelling = "any"
     written: WrittenSoFar | None = None
     section: SectionBudget | None = None
     fields: Fields | None = None

@@ -68,6 +68,7 @@ SAMPLING = [
     )),
     beside({"structured_outputs": {"json": SCHEMA}}, structgen={"regions": {"/a": {"max_tokens": 3}}}),
     alone(structgen={"on_budget": "close"}), alone(structgen={"log_mass": True}),
+    alone(structgen={"spelling": "canonical"}),
     alone(model="m"),
 ]  # fmt: skip
 """What all endpoints have in common."""

@@ -26,6 +26,7 @@ _ESCAPES = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _HEX = {"x": 2, "u": 4, "U": 8}
 _COUNT = re.compile(r"\{\s*(\d+)\s*(,?)\s*(\d*)\s*\}")
 _GROUP = re.compile(r"\((?:\?(?:P?<(?P<name>[^>]*)>|(?P<flags>[a-zA-Z-]*)(?P<colon>[:)])))?")
+_LOOK = re.compile(r"\(\?(<?)([=!])")
 _BOUNDARY = re.compile(r"\\([bB])(?!\{)")
 AskedClasses: TypeAlias = Callable[[str, CharSet], CharSet]
 """From an expression of one character and what our Unicode version says that it matches to what it does match."""
@@ -83,6 +84,22 @@ def parse_rust_search(pattern: str, asked: AskedClasses | None = None) -> Node:
     return parser.whole()
 
 
+def parse_fancy_regex(pattern: str, asked: AskedClasses | None = None) -> Node:
+    """Read an expression that is searched for in which lookaheads and lookbehinds may stand, as the crate
+    ``fancy-regex`` reads it (what tokenizers split texts with). ``asked``: see ``parse_rust_search``.
+
+    Raises:
+        PatternError: not legal; or it is lazy, or a repetition or group keeps what it has taken.
+    """
+    parser = _Parser(pattern, Flags())
+    parser.searches = parser.looks = True
+    parser.asked = asked
+    node = parser.whole()
+    if parser.lazy:
+        parser.fail("lazy repetitions are not supported here", parser.lazy[0])
+    return node
+
+
 def _of_line(at_end: bool, crlf: bool) -> Node:
     """The anchors of the flag m: the start or the end of a line; with R by carriage returns too (not in CR LF)."""
     feed, carriage = Chars(charset.single(10)), Chars(charset.single(13))
@@ -106,6 +123,7 @@ class _Parser:
         self._at = 0
         self._flags = flags
         self.searches = False  # what stands around the match is seen
+        self.looks = False  # lookarounds are read
         self.asked: AskedClasses | None = None
         self._by_unicode = False  # whether the atom that is read depends on Unicode's tables
         self.lazy: list[int] = []
@@ -155,6 +173,8 @@ class _Parser:
                 return node
             if self._take("?"):
                 self.lazy.append(self._at - 1)
+            elif self.looks and self._text.startswith("+", self._at):
+                self.fail("repetitions that keep what they have taken are not supported")
             node = Repeat(node, low, high)
 
     def _bounds(self) -> tuple[int, int | None]:
@@ -217,6 +237,12 @@ class _Parser:
         return Chars(self._cased(charset.single(ord(character))))
 
     def _group(self) -> Node | None:
+        if self.looks and (around := _LOOK.match(self._text, self._at)):
+            start, self._at = self._at, around.end()
+            body = self._alternatives()
+            if not self._take(")"):
+                self.fail("this lookaround is not closed", start)
+            return Look(body, behind=bool(around[1]), negative=around[2] == "!")
         found = _GROUP.match(self._text, self._at)
         assert found is not None
         start = self._at

@@ -6,9 +6,11 @@ lone surrogate matches nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
+
+import numpy as np
 
 from structgen.core.regex.steps import check_time
 
@@ -106,3 +108,42 @@ def partition(sets: Sequence[CharSet]) -> tuple[list[tuple[int, int, int]], list
         else:
             segments.append((low, past - 1, name))
     return segments, list(class_of)
+
+
+BLOCK = 1 << 12
+"""Characters that are asked about at once; where one of them is not as expected, each half again."""
+
+
+def corrected(expected: CharSet, only: Callable[[str], bool], some: Callable[[str], bool]) -> CharSet:
+    """The characters of which someone else says that they are in a set, whose version of Unicode may be another.
+
+    Args:
+        expected: what is likely; the nearer, the fewer questions.
+        only: whether all characters of a text are in the set.
+        some: whether any is.
+    """
+    missing = {char for block in _blocks(expected) for char in _odd(block, lambda text: not only(text))}
+    further = {char for block in _blocks(complement(expected)) for char in _odd(block, some)}
+    if not missing and not further:
+        return expected
+    changed = normalise((ord(char), ord(char)) for char in missing | further)
+    return union(intersection(expected, complement(changed)), intersection(changed, complement(expected)))
+
+
+def _odd(text: str, is_odd: Callable[[str], bool]) -> Iterator[str]:
+    """The characters that are odd, where a text is odd if one of its characters is."""
+    if not is_odd(text):
+        return
+    if len(text) == 1:
+        yield text
+        return
+    half = len(text) // 2
+    yield from _odd(text[:half], is_odd)
+    yield from _odd(text[half:], is_odd)
+
+
+def _blocks(charset: CharSet) -> Iterator[str]:
+    """All characters of a set, some thousands at a time."""
+    points = np.concatenate([np.arange(low, high + 1, dtype="<u4") for low, high in charset] or [np.zeros(0, "<u4")])
+    for first in range(0, len(points), BLOCK):
+        yield points[first : first + BLOCK].tobytes().decode("utf-32-le")

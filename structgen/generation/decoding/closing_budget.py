@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
+from typing import Protocol
 
 from structgen.core.engines.protocols import Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -21,6 +22,18 @@ def shortest_completion(matcher: Matcher) -> bytes | None:
         return None
 
 
+class TextSpeller(Protocol):
+    """What spells completions: in the fewest tokens (``Speller``), or as the tokenizer does."""
+
+    def fewest(self, text: bytes) -> list[int] | None:
+        """See ``Speller.fewest``."""
+        ...
+
+    def fits(self, text: bytes, budget: int) -> bool:
+        """See ``Speller.fits``."""
+        ...
+
+
 class Closer:
     """How an output can be closed within a budget of tokens. Follows the output's matcher, which is someone else's.
 
@@ -29,7 +42,7 @@ class Closer:
             matcher's own is at most as long as its bound.
     """
 
-    def __init__(self, matcher: Matcher, speller: Speller) -> None:
+    def __init__(self, matcher: Matcher, speller: TextSpeller) -> None:
         self._matcher, self._speller = matcher, speller
         self.plan: bytes | None = None
 
@@ -63,6 +76,10 @@ class Closer:
             CompletionTooLongError: every known one is too long to be written.
         """
         return self._matcher.shortest_completion() if self.plan is None else self.plan
+
+    def lacks_budget(self) -> bool:
+        """Whether it is for the budget that a token was turned down, which the matcher has accepted."""
+        return True
 
     def _remaining_closes(self, token: int, budget: int) -> bool:
         matcher = self._matcher
@@ -151,7 +168,7 @@ class Speller:
 
     def _least(self, text: bytes) -> int:
         """The fewest tokens; more than the text has bytes if there are none."""
-        shared = _shared_end(self._text, text)
+        shared = shared_end(self._text, text)
         count, size, ids = self._count, self._size, self._closing.ids
         del count[shared + 1 :], size[shared + 1 :]
         whole = len(text)
@@ -169,7 +186,7 @@ class Speller:
 _NEVER = 1 << 40
 
 
-def _shared_end(one: bytes, two: bytes) -> int:
+def shared_end(one: bytes, two: bytes) -> int:
     """How many bytes two texts end alike in. O(n log n) of comparing memory."""
     low, high = 0, min(len(one), len(two))
     while low < high:

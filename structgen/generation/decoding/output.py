@@ -14,15 +14,23 @@ from typing import Any, Literal
 import numpy as np
 
 from structgen.core.engines.protocols import Matcher
+from structgen.core.tokenization.canonical import CanonicalSpelling
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError
-from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens, shortest_completion
+from structgen.generation.decoding.closing_budget import (
+    Closer,
+    Speller,
+    TextSpeller,
+    closing_tokens,
+    shortest_completion,
+)
 from structgen.generation.decoding.drawing import SURPRISING, Surprise, TokenDrawing
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
 from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions
 from structgen.generation.decoding.rule_regions import region_meter
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
 from structgen.generation.decoding.settled import settled_end
+from structgen.generation.decoding.spelling import CanonicalCloser, CanonicalSpeller
 from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.sampling import FirstDraw, Ids, LogProbs, SamplingParams
 from structgen.generation.sampling.sampler import DrawRequest
@@ -62,9 +70,11 @@ class Output:
         section: what a section of the output may take, whose marks its constraint demands. None: there is none.
         regions: of its fields, where it is JSON from its first byte on. Those of a grammar are its matcher's.
         keeps_mass: whether ``token_log_mass`` and what is with it is wanted.
+        spelling: if it is to be spelled as the tokenizer does; with a matcher only.
 
     Raises:
         IncompleteOutputError: not even the shortest completion known fits in ``max_new_tokens``.
+        GenerationError: no canonical spelling is known for what the matcher allows.
     """
 
     def __init__(
@@ -79,6 +89,7 @@ class Output:
         section: SectionBudget | None = None,
         regions: FieldRegions = NO_REGIONS,
         keeps_mass: bool = False,
+        spelling: CanonicalSpelling | None = None,
     ) -> None:
         self.token_ids: list[int] = []
         self.token_log_probs: list[float] = []
@@ -98,8 +109,11 @@ class Output:
         self._drawing = TokenDrawing(vocabulary, params, self.bitmask, prompt_ids)
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
-        self._speller = Speller(closing_tokens(vocabulary))
+        self._canonical = None if spelling is None else CanonicalSpeller(spelling, vocabulary)
+        self._speller: TextSpeller = self._canonical or Speller(closing_tokens(vocabulary))
         self._closer = None if matcher is None else Closer(matcher, self._speller)
+        if self._canonical is not None and matcher is not None:
+            self._closer = CanonicalCloser(matcher, self._canonical)
         self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
         self._params, self._regions = params, region_meter(regions, matcher, vocabulary)
         if self._regions is not None:
@@ -111,6 +125,8 @@ class Output:
         self._mass: float | None = None  # of the token that is being taken
         self._started = time.perf_counter()
         if self._closer is not None and not self._closer.closes(max_new_tokens):
+            if isinstance(self._closer, CanonicalCloser):
+                self._closer.check_spelled()
             self._fail_incomplete("Even the shortest output known does not fit")
 
     @property
@@ -177,7 +193,7 @@ class Output:
         if self.token_ids[: len(tokens)] != list(tokens):
             raise GenerationError(f"The {len(tokens)} tokens to go on from are not of this request.")
         self.stats.steered_tokens = max(self.stats.steered_tokens, steered)
-        if steered and self._section is None:  # else it may have been the section's budget
+        if steered and self._section is None and not self.is_canonical:  # else it may not have been the budget
             self._is_shaped = True
 
     def advance_forced(self) -> None:
@@ -214,6 +230,8 @@ class Output:
         if plan is not None and len(plan) < len(completion):
             completion = plan
         tokens = self._speller.fewest(completion)
+        if tokens is None and plan is not None:
+            completion, tokens = plan, self._speller.fewest(plan)
         if tokens is not None and len(tokens) < self.remaining:
             self._budget = len(self.token_ids) + len(tokens)
             if self._closer is not None:
@@ -221,8 +239,13 @@ class Output:
 
     @property
     def is_adjusted(self) -> bool:
-        """Whether each token must be drawn by itself: bias or penalties change logits, or regions how it is drawn."""
-        return self._drawing.is_adjusted or self._regions is not None
+        """Whether each token must be drawn by itself: its logits, its mask or how it is drawn depend on the path."""
+        return self._drawing.is_adjusted or self._regions is not None or self.is_canonical
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether its mask is narrower than its matcher's: only what the tokenizer would spell is allowed."""
+        return self._canonical is not None
 
     def request(self, logits_row: int, mask_row: int) -> DrawRequest:
         """What is to be drawn next: see ``DrawRequest``."""
@@ -264,7 +287,7 @@ class Output:
             return None
         start = time.perf_counter()
         if not self._is_masked:
-            matcher.fill_next_token_bitmask(self.bitmask, 0)
+            self._fill_mask(matcher)
         few = self._few()
         self.stats.mask_seconds += time.perf_counter() - start
         if few is not None and not few:
@@ -274,6 +297,11 @@ class Output:
                 text=self.text,
             )
         return few
+
+    def _fill_mask(self, matcher: Matcher) -> None:
+        matcher.fill_next_token_bitmask(self.bitmask, 0)
+        if self._canonical is not None:
+            self._canonical.narrow(self.bitmask)
 
     def _choose(self, token: int, log_prob: float) -> bool:
         """Take a token as a choice, which counts for penalties, if the output can then be closed."""
@@ -299,15 +327,18 @@ class Output:
             return True
         if self._matcher is not None and self._closer is not None:
             start, plan = time.perf_counter(), self._closer.plan
+            position = None if self._canonical is None else self._canonical.position
             self._accept(token, masks=self.looks_ahead)
             closes = self._closer.closes_after(token, self.remaining - 1)
-            self._is_shaped |= not closes
+            self._is_shaped |= not closes and self._closer.lacks_budget()
             if closes and not (self._section_closes(token) and self._regions_close(token)):
                 closes, self._closer.plan = False, plan
             if not closes:
                 self._matcher.rollback(1)
+                if self._canonical is not None and position is not None:
+                    self._canonical.position = position
                 if self.looks_ahead:
-                    self._matcher.fill_next_token_bitmask(self.bitmask, 0)
+                    self._fill_mask(self._matcher)
             self.stats.mask_seconds += time.perf_counter() - start
             if not closes:
                 return False
@@ -342,6 +373,8 @@ class Output:
         """The first of the tokens that end a part, which the completion begins with; None of none."""
         if not tokens or self.remaining <= 0:
             return None
+        if self._canonical is not None:
+            return next(iter(self._canonical.fewest(completion) or ()), None)
         remaining = completion[len(self._vocabulary.tokens[tokens[0]]) :]
         if self._speller.fits(remaining, self.remaining - 1):
             return tokens[0]
@@ -380,6 +413,10 @@ class Output:
                 f"after {_tail(self.text)!r}. Please report this as a bug.",
                 text=self.text,
             )
+        if self._canonical is not None:
+            self._canonical.follow(token)
+            if masks:
+                self._canonical.narrow(self.bitmask)
 
     def _append(self, token: int) -> None:
         before = len(self._bytes)

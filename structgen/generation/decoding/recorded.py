@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from structgen.core.engines.protocols import Matcher
+from structgen.core.tokenization.canonical import CanonicalSpelling
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.sections import SectionBudget
@@ -36,11 +37,12 @@ class RecordedOutput(Output):
         section: SectionBudget | None = None,
         keeps_mass: bool = False,
         top: int = 0,
+        spelling: CanonicalSpelling | None = None,
     ) -> None:
         super().__init__(
             vocabulary, matcher, params,
             max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids, section=section,
-            keeps_mass=keeps_mass,
+            keeps_mass=keeps_mass, spelling=spelling,
         )  # fmt: skip
         self._kept = top
         self._drawn: dict[int, tuple[int, TopTokens]] = {}  # by place; what is missing was forced

@@ -151,8 +151,8 @@ class DraftedSequence:
 
     @property
     def rule(self) -> Draws | None:
-        """How the next token is verified, where its drafts were drawn at random."""
-        return self._node.draws
+        """How the next token is verified, where its drafts were drawn at random, over what the output's mask allows."""
+        return None if self.output.is_canonical else self._node.draws
 
     @property
     def looks_ahead(self) -> bool:
