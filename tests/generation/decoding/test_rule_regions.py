@@ -138,6 +138,34 @@ def test_where_a_text_can_be_read_in_several_ways_limits_hold_in_each(shape: str
         assert count <= limits[name] or result.stats.exceeded_regions, (name, start, stop, limits, result.text)
 
 
+@pytest.mark.parametrize("seed", cases(500, 20))
+def test_what_is_read_is_the_same_after_going_back_and_in_forks(seed: int) -> None:
+    rng = random.Random(seed)
+    source = rng.choice([f"start: {body}" for body in AMBIGUOUS.values()] + [source for source, _ in NESTED.values()])
+    for name in ("one", "two"):
+        source = source.replace(f"{{{name}}}", "[max_tokens=3]")
+    grammar = structgen.lark(source, dialect="llguidance").compile(generator(1).vocabulary)
+    matcher, tokens = grammar.matcher(), list[int]()
+    for _ in range(40):
+        if tokens and rng.random() < 0.3:
+            steps = rng.randint(1, len(tokens))
+            matcher.rollback(steps)
+            del tokens[-steps:]
+        else:
+            token = rng.choice([*b"<(a)b;", TOKENS.index(b"ab")])
+            tokens += [token] * matcher.accept_token(token)
+        again, fork = grammar.matcher(), matcher.fork() if rng.random() < 0.5 else matcher.copy()
+        assert all(map(again.accept_token, tokens))
+        assert stands(again) == stands(matcher) == stands(fork)
+
+
+def stands(matcher: Any) -> set[tuple[Any, ...]]:
+    return {
+        (tuple((part.region, part.size) for part in each.regions), each.next.tobytes())
+        for each in matcher.partial_parses()
+    }
+
+
 def test_who_draws_tokens_elsewhere_refuses_regions() -> None:
     one = generator(1)
     written = structgen.lark("start: why\nwhy[max_tokens=3]: /[a-z]+/", dialect="llguidance")
