@@ -50,6 +50,7 @@ from structgen.cli.options import (
     Template,
     TopK,
     TopP,
+    region_options,
 )  # fmt: skip
 from structgen.cli.sources import NO_CONSTRAINT, Argument, ConstraintSource
 from structgen.errors import IncompleteOutputError
@@ -104,6 +105,12 @@ def generate(
     refine: Annotated[
         bool, typer.Option("--refine", help="Write freely first, then by the constraint with the draft in sight.")
     ] = False,
+    region: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How a field or rule is written: '/why max_tokens=60 temperature=1'. May be given several times."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write an output that satisfies a constraint. Without one: free text.
@@ -121,6 +128,7 @@ def generate(
     text = read_text(prompt_file) if prompt_file is not None else str(prompt)
     constraint = source.checked(prompt=text)
     options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None, "fields": fields}
+    options["regions"] = region_options(region)
     events = (_refined if refine else Generator.stream)(load(models), text, constraint, **options)
     result = None
     try:

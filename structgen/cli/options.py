@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ import typer
 from typer.main import get_command_name
 from typer.models import CommandInfo
 
-from structgen.cli.common import exit_codes
+from structgen.cli.common import BadInput, exit_codes
 from structgen.generation.filters.table import FILTERS, Filter
 from structgen.options import DEFAULT_MAX_NEW_TOKENS
 
@@ -105,6 +107,28 @@ class DecodingOptions(_Filters):
     def as_arguments(self) -> dict[str, Any]:
         """As ``generate`` takes them."""
         return {**asdict(self), "stop": self.stop or []}
+
+
+_REGION = re.compile(r"(?P<name>.*?)\s+(?P<terms>\w+=[^\s=]+(?:\s+\w+=[^\s=]+)*)")
+
+
+def region_options(given: list[str] | None) -> dict[str, Any] | None:
+    """What ``--region`` says, by field or rule."""
+    from structgen.core.regions import region_of  # loads numpy
+
+    regions = dict[str, Any]()
+    for text in given or ():
+        match = _REGION.fullmatch(text)
+        try:
+            if match is None:
+                raise ValueError("it does not say how a part is written")
+            read = {term: json.loads(value) for term, value in (each.split("=") for each in match["terms"].split())}
+            regions[match["name"]] = region_of(read)
+        except ValueError as error:
+            raise BadInput(
+                f"--region {text!r}: {error}; expected a field or rule, then max_tokens=60, temperature=1.0 or both"
+            ) from error
+    return regions or None
 
 
 DEFAULT_MODEL_OPTIONS, DEFAULT_DECODING = ModelOptions(), DecodingOptions()

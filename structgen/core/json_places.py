@@ -44,9 +44,9 @@ class JsonPlaces:
 
     values: list[OpenValue] = field(default_factory=lambda: [OpenValue("")])
 
-    def copy(self) -> tuple[Self, dict[int, OpenValue]]:
-        """The same state, and the values of the copy's by the ``id`` of these."""
-        copies = {id(each): _copied(each) for each in self.values}
+    def copy(self) -> tuple[Self, dict[OpenValue, OpenValue]]:
+        """The same state, and the values of the copy by these."""
+        copies = {each: _copied(each) for each in self.values}
         return type(self)(list(copies.values())), copies
 
     def ends(self, completion: bytes, outermost: int = 0) -> list[int]:
@@ -61,11 +61,11 @@ class JsonPlaces:
 
     def read(self, data: bytes) -> list[OpenValue]:
         """Go on with these bytes: the values that hold at least one of them, outer ones first in their order."""
-        touched: dict[int, OpenValue] = {}
+        touched: dict[OpenValue, None] = {}
         for byte in data:
             for each in self._step(byte):
-                touched.setdefault(id(each), each)
-        return list(touched.values())
+                touched[each] = None
+        return list(touched)
 
     def _step(self, byte: int) -> list[OpenValue]:
         """Read a byte: the values that it is part of."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.constraints.json import as_constraint
+from structgen.core.constraints.rules import compile_masks
 from structgen.core.engines.bitmask import allocate_token_bitmask
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, GenerationError, TokenizerError
@@ -56,7 +57,7 @@ def processor(
     ends = getattr(tokenizer, "eos_token_ids", None) if eos_token_ids is None else eos_token_ids
     inner = getattr(tokenizer, "_tokenizer", tokenizer)  # mlx-lm wraps that of transformers
     vocabulary = vocabulary_of(inner, None, ends if isinstance(ends, int) or ends is None else sorted(ends))
-    grammar = checked.compile(vocabulary)
+    grammar = compile_masks(checked, vocabulary)
     if max_tokens is not None:
         check_budget(grammar, max_tokens)
     return MlxProcessor(grammar, vocabulary, max_tokens)

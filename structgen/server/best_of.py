@@ -75,6 +75,8 @@ def _with_beams(work: InferenceRequest, asked: SamplingFields, count: int) -> In
     constraint = work.constraint or ANY_TEXT
     if section_of(constraint.constraint) is not None:
         raise _excluded(("use_beam_search",), "beams keep no budget of thinking; leave max_think_tokens out")
+    if work.sequence.regions:
+        raise _excluded(("structgen", "regions"), "beams keep no regions; leave them out")
     given = {name: value for name in ONLY_BEAMS if (value := getattr(asked, name)) is not None}
     try:
         beams = Beams(work.choices, Beam(num_beams=count, **given))

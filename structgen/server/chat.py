@@ -34,6 +34,7 @@ from structgen.server.inference_request import (
     trace_fields,
     usage_of,
     with_fields,
+    with_regions,
 )
 from structgen.server.openai_types import (
     AssistantCustomCall,
@@ -159,7 +160,7 @@ def reply_work(
         form=form,
     )
     check_fields(work, calls=calls is not None)
-    return with_choice(work, settings)
+    return with_choice(with_regions(work, calls=calls is not None), settings)
 
 
 def _instruction(constraint: Constraint, form: FormOption, settings: ServingSettings) -> str | None:

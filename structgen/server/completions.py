@@ -21,6 +21,7 @@ from structgen.server.inference_request import (
     token_text,
     usage_of,
     with_fields,
+    with_regions,
 )
 from structgen.server.openai_types import CompletionRequest
 from structgen.server.prompts import token_ids
@@ -74,7 +75,7 @@ def completion_work(
         logprobs=request.logprobs,
     )
     check_fields(work)
-    return with_choice(work, settings)
+    return with_choice(with_regions(work), settings)
 
 
 def _prompts(prompt: Any) -> list[tuple[Place, str | list[int]]]:

@@ -14,6 +14,7 @@ from structgen.core.constraints.sources import Source, Texts
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.prompts import Prompt, Telling, prompt_token_ids
+from structgen.generation.fields.layout import placed_regions
 from structgen.generation.models.defaults import ModelDefaults
 from structgen.generation.options import OPTION_NAMES, OTHER_NAMES, checked_settings
 from structgen.generation.prepared_model import after_prompt, section_of
@@ -124,6 +125,7 @@ class AsyncWriting(ABC):
         most = self.max_prompt_length
         ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, telling.place, most))
         budget = self.budget(len(ids), settings.max_new_tokens)  # first: nothing is compiled for what cannot be read
+        constraint, regions = placed_regions(constraint, settings.regions)
         constraint = after_prompt(constraint, ids, self.vocabulary)
         grammar = None if constraint is None else await self.compile(constraint)
         return SequenceRequest(
@@ -134,6 +136,7 @@ class AsyncWriting(ABC):
             settings.stop,
             streams=True,
             section=section_of(constraint),
+            regions=regions,
             arrived=arrived,
         )
 

@@ -9,11 +9,13 @@ from typing import Any
 
 from structgen.core.constraints.tools import ToolCalls
 from structgen.core.engines.protocols import Grammar
+from structgen.core.regions import Region
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import OptionsError
 from structgen.generation.decoding.output import FinishReason
+from structgen.generation.decoding.regions import checked_regions
 from structgen.generation.fields.asking import Fields
-from structgen.generation.fields.layout import layout_of
+from structgen.generation.fields.layout import layout_of, placed_regions
 from structgen.generation.fields.results import FieldBelief
 from structgen.generation.filters.table import FILTERS
 from structgen.generation.prepared_model import section_of
@@ -263,6 +265,25 @@ def check_fields(work: InferenceRequest, *, calls: bool = False) -> None:
         layout_of(None if work.constraint is None else work.constraint.constraint, fields)
     except OptionsError as error:
         raise RequestError.at(("structgen", "fields"), str(error)) from error
+
+
+def with_regions(work: InferenceRequest, *, calls: bool = False) -> InferenceRequest:
+    """With the regions that are asked for, and those that a schema has.
+
+    Raises:
+        RequestError: tools may be called, or there is no such field or rule.
+    """
+    placed = work.constraint
+    try:
+        asked = checked_regions({name: Region(**dict(each)) for name, each in work.asked.structgen.regions.items()})
+        if calls and asked:
+            raise OptionsError("regions are of answers; leave the tools out, or regions", option="regions")
+        constraint, regions = placed_regions(None if placed is None else placed.constraint, asked)
+    except OptionsError as error:
+        raise RequestError.at(("structgen", "regions"), str(error)) from error
+    if placed is not None and constraint is not None:
+        placed = PlacedConstraint(constraint, placed.place, placed.kind)
+    return replace(work, constraint=placed, sequence=replace(work.sequence, regions=regions))
 
 
 def with_fields(choice: dict[str, Any], work: InferenceRequest, end: SequenceEnd) -> dict[str, Any]:

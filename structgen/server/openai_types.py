@@ -83,6 +83,13 @@ class StructuredOutputs(RequestPart):
     structural_tag: str | dict[str, Any] | None = None
 
 
+class RegionTerms(RequestPart):
+    """How a part of the output is written: ``Region``."""
+
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+
+
 class StructgenExtension(RequestPart):
     """The extension ``structgen``.
 
@@ -95,6 +102,7 @@ class StructgenExtension(RequestPart):
         trace: whether the chunks of a streamed chat say of each token how it came about.
         fields: whether to report how likely the values of fields were: true for all with few options, or JSON Pointers.
         field_options: how many of the likeliest options of each.
+        regions: how parts are written, by JSON Pointer of a field or name of a grammar's rule.
         log_mass: whether log-probabilities, and the trace, say of each chosen token what the mask left (log, nats).
         spelling: "canonical": tokens are those that the tokenizer makes of the text.
     """
@@ -106,6 +114,7 @@ class StructgenExtension(RequestPart):
     on_impossible: Literal["refuse", "skip"] = "refuse"
     trace: bool = False
     log_mass: bool = False
+    regions: Annotated[dict[str, RegionTerms], Field(max_length=64)] = Field(default_factory=dict)
     spelling: Spelling = "any"
     fields: bool | Items[str] = False
     field_options: Annotated[int, Field(ge=1, le=64)] = 5

@@ -13,6 +13,7 @@ from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import FinishReason
 from structgen.generation.decoding.recorded import TopTokens
+from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions
 from structgen.generation.decoding.sections import SectionBudget
 from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.fields.asking import Fields
@@ -92,6 +93,7 @@ class SequenceRequest(SequenceTerms):
         written: what another process had written of it; events go on after that.
         fields: whose probabilities are read when it is written; None: none are.
         layout: where they are in the output.
+        regions: see ``Output``.
         beams: the best of a beam search are written in place of one that is drawn; the event has ``others``.
     """
 
@@ -108,6 +110,7 @@ class SequenceRequest(SequenceTerms):
     section: SectionBudget | None = None
     fields: Fields | None = None
     layout: Layout = field(default_factory=Layout)
+    regions: FieldRegions = NO_REGIONS
     beams: Beams | None = None
 
 

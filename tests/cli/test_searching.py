@@ -85,6 +85,15 @@ def test_an_output_may_be_written_after_a_draft() -> None:
     assert run("generate", "x", "--refine")[0] == 2
 
 
+def test_fields_and_rules_have_budgets() -> None:
+    schema = '{"type": "string", "minLength": 3}'
+    code, stdout, stderr = run("generate", "x", "--schema", schema, "--region", " max_tokens=5 temperature=1", "--json")
+    assert code == 0 and len(json.loads(stdout)["text"]) >= 5, stderr
+    for wrong in ("/why", "/why max_tokens", "/why max_tokens=x", "/why top_k=3", "/why max_tokens=0", ""):
+        code, _, stderr = run("generate", "x", "--schema", schema, "--region", wrong)
+        assert code == 2 and "--region" in stderr, wrong
+
+
 def test_a_batch_says_how_likely_its_fields_were(tmp_path: Path) -> None:
     schema = '{"enum": ["ab", "b", true]}'
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "prompt": "x"}\n')

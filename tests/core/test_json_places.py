@@ -44,3 +44,16 @@ def test_a_byte_is_held_by_the_values_in_whose_spans_it_is(seed: int) -> None:
     # what was only awaited, in an empty array, holds blanks at the most
     assert all(not data[each[0] : each[-1] + 1].strip() for pointer, each in held.items() if pointer not in spans)
     assert [each.kind for each in places.values] in ([], ["0"])
+
+
+@pytest.mark.parametrize("seed", cases(3000, 60))
+def test_a_completion_ends_each_value_where_its_span_ends(seed: int) -> None:
+    rng = random.Random(seed)
+    data = json.dumps(value(rng), indent=rng.choice([None, 1]), ensure_ascii=rng.random() < 0.5).encode()
+    ends, places = {each.pointer: each.end for each in value_spans(data)}, JsonPlaces()
+    for offset, byte in enumerate(data):
+        first = rng.randint(0, max(0, len(places.values) - 1))
+        closed = places.ends(data[offset:], first)
+        for each, end in zip(places.values[first:], closed, strict=True):
+            assert offset + end == ends.get(each.pointer, offset + end)
+        places.read(bytes([byte]))

@@ -66,6 +66,7 @@ SAMPLING = [
         {"json": SCHEMA}, {"regex": "a+"}, {"choice": ["a", "b"]}, {"grammar": 'root ::= "a"'}, {"json_object": True},
         {"structural_tag": TAG},
     )),
+    beside({"structured_outputs": {"json": SCHEMA}}, structgen={"regions": {"/a": {"max_tokens": 3}}}),
     alone(structgen={"on_budget": "close"}), alone(structgen={"log_mass": True}),
     alone(structgen={"spelling": "canonical"}),
     alone(model="m"),

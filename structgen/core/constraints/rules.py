@@ -1,4 +1,4 @@
-"""What is said of a grammar's rules where it is used: how their texts are written."""
+"""Regions of constraints: those that are given to a grammar's rules where it is used, and who cannot keep any."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from dataclasses import replace
 from typing import Any, cast
 
 from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.constraints.thinking import Thinking
+from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.captured import Captured
-from structgen.errors import OptionsError
+from structgen.core.json_schema.regions import has_regions
+from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.errors import ConstraintError, OptionsError
 
 
 def with_rules(constraint: Any, regions: Captured) -> Constraint:
@@ -27,4 +31,35 @@ def with_rules(constraint: Any, regions: Captured) -> Constraint:
         "its JSON Pointer, which begins with '/'",
         option="regions",
         value=regions[0][0],
+    )
+
+
+def compile_masks(constraint: Any, vocabulary: Vocabulary) -> Grammar:
+    """A constraint compiled for who fills masks, while others draw the tokens.
+
+    Raises:
+        ConstraintError: parts of it have a temperature, or a budget, of their own. Others as ``Constraint.compile``.
+    """
+    answer = constraint.answer if isinstance(constraint, Thinking) else constraint
+    if isinstance(answer, JsonSchemaConstraint) and has_regions(answer.schema):
+        raise _no_regions()
+    return without_regions(constraint.compile(vocabulary))
+
+
+def without_regions(grammar: Grammar) -> Grammar:
+    """A grammar whose rules have no temperature, and no budget, of their own.
+
+    Raises:
+        ConstraintError: some have.
+    """
+    if grammar.matcher().partial_parses() is not None:
+        raise _no_regions()
+    return grammar
+
+
+def _no_regions() -> ConstraintError:
+    return ConstraintError(
+        "max_tokens or temperature of a part of the output (a rule, or x-structgen of a schema) cannot be kept here: "
+        "structgen's generate, stream and server keep them. Leave them out, or count characters: max_chars of a rule, "
+        "maxLength of a string"
     )

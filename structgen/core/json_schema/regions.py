@@ -18,9 +18,16 @@ _ITEMS = ("items", "additionalItems", "unevaluatedItems")
 
 def has_regions(schema: Any) -> bool:
     """Whether a schema says so anywhere."""
-    if isinstance(schema, Mapping):
-        return bool(_terms(schema)) or any(map(has_regions, schema.values()))
-    return isinstance(schema, list) and any(map(has_regions, schema))
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            if NAME in one and _terms(one):
+                return True
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return False
 
 
 def region_at(schema: Any, pointer: str) -> Region | None:

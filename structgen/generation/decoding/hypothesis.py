@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from structgen.core.constraints.rules import without_regions
 from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens
@@ -26,10 +27,13 @@ class Rules:
 
     Args:
         stop: texts that end an output and are cut off; it must be whole by then.
+
+    Raises:
+        ConstraintError: the grammar has regions, which a search does not keep.
     """
 
     def __init__(self, grammar: Grammar, stop: Sequence[str] = ()) -> None:
-        self.grammar = grammar
+        self.grammar = without_regions(grammar)
         self.vocabulary = grammar.vocabulary
         self.ends = np.array(self.vocabulary.eos_token_ids, np.int64)
         self.stop = [text.encode() for text in stop if text]

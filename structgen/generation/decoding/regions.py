@@ -135,8 +135,8 @@ class FieldMeter(RegionMeter):
         super().__init__(vocabulary)
         self._find = regions.find
         self._places = JsonPlaces()
-        self._regions = dict[int, Region | None]()  # by the id of a value that is open
-        self._used = dict[int, _TokenCount]()  # of those with limits
+        self._regions = dict[OpenValue, Region | None]()  # of those that are open
+        self._used = dict[OpenValue, _TokenCount]()  # of those with limits
         self._enter(self._places.values)
 
     @property
@@ -146,7 +146,7 @@ class FieldMeter(RegionMeter):
     @property
     def temperature(self) -> float | None:
         for value in reversed(self._places.values):
-            region = self._regions[id(value)]
+            region = self._regions[value]
             if region is not None and region.temperature is not None:
                 return region.temperature
         return None
@@ -155,12 +155,11 @@ class FieldMeter(RegionMeter):
         touched = self._places.read(data)
         new = self._enter([*touched, *self._places.values])
         for value in touched:
-            if (used := self._used.get(id(value))) is not None:
+            if (used := self._used.get(value)) is not None:
                 used.count += 1
                 self.exceeded += used.count == used.limit + 1
-        still = {id(each) for each in self._places.values}
-        self._regions = {key: region for key, region in self._regions.items() if key in still}
-        self._used = {key: used for key, used in self._used.items() if key in still}
+        self._regions = {each: self._regions[each] for each in self._places.values}
+        self._used = {each: self._used[each] for each in self._places.values if each in self._used}
         if new & self._used.keys():  # what the least of its texts takes, it may have
             for key, part in self._parts(self._places, closer.completion()).items():
                 if key in new:
@@ -169,14 +168,14 @@ class FieldMeter(RegionMeter):
 
     def fits(self, data: bytes, closer: Closer) -> bool:
         after, copies = self._places.copy()
-        touched = {id(each) for each in after.read(data)}
-        left = {key: used.most - used.count - (id(copies[key]) in touched) for key, used in self._used.items()}
+        touched = set(after.read(data))
+        left = {key: used.most - used.count - (copies[key] in touched) for key, used in self._used.items()}
         if min(left.values()) < 0:
             return False
         if self._closes(closer, min(left.values())):
             return True
-        names = {id(each): key for key, each in copies.items()}
-        parts = self._parts(after, closer.completion(), {id(copies[key]) for key in left})
+        names = {each: key for key, each in copies.items()}
+        parts = self._parts(after, closer.completion(), {copies[key] for key in left})
         return all(self._speller.fits(part, left[names[key]]) for key, part in parts.items())
 
     def closing(self, closer: Closer) -> list[int]:
@@ -188,20 +187,20 @@ class FieldMeter(RegionMeter):
                 return tokens
         return []
 
-    def _enter(self, values: Iterable[OpenValue]) -> set[int]:
+    def _enter(self, values: Iterable[OpenValue]) -> set[OpenValue]:
         """Look up the regions of values that were not open before."""
-        new = {id(each): each for each in values if id(each) not in self._regions}
-        for key, value in new.items():
-            region = self._regions[key] = self._find(value.pointer)
+        new = {each for each in values if each not in self._regions}
+        for value in new:
+            region = self._regions[value] = self._find(value.pointer)
             if region is not None and region.max_tokens is not None:
-                self._used[key] = _TokenCount(region.max_tokens)
-        return set(new)
+                self._used[value] = _TokenCount(region.max_tokens)
+        return new
 
-    def _parts(self, places: JsonPlaces, completion: bytes, keys: Collection[int] = ()) -> dict[int, bytes]:
-        """How much of the completion each value with a limit has, by its id; inner ones first."""
+    def _parts(self, places: JsonPlaces, completion: bytes, keys: Collection[OpenValue] = ()) -> dict[OpenValue, bytes]:
+        """How much of the completion each value with a limit has; inner ones first."""
         keys = keys or self._used.keys()
-        limited = [index for index, each in enumerate(places.values) if id(each) in keys]
+        limited = [index for index, each in enumerate(places.values) if each in keys]
         if not limited:
             return {}
         ends = places.ends(completion, limited[0])
-        return {id(places.values[index]): completion[: ends[index - limited[0]]] for index in reversed(limited)}
+        return {places.values[index]: completion[: ends[index - limited[0]]] for index in reversed(limited)}

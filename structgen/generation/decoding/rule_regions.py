@@ -22,7 +22,7 @@ Use: TypeAlias = tuple[int, int]
 class RuleMeter(RegionMeter):
     """Where a text stands in the regions of its grammar. What a token does is seen in what its matcher reads.
 
-    Where a text can be read in several ways, a part is exceeded if it is in all of them.
+    Where a text can be read in several ways, the limits hold in all of them.
     """
 
     def __init__(self, matcher: Matcher, vocabulary: Vocabulary) -> None:
@@ -50,34 +50,26 @@ class RuleMeter(RegionMeter):
         for use in set().union(*uses) - before:
             self._note_least(use, closer)
         self._most = {use: most for use, most in self._most.items() if any(use in open_uses for open_uses in uses)}
-        over = [  # what begins here comes after parts that may be too long
-            {use for use, part in open_uses.items() if self._count(use[1]) > _limit(part)}
-            for open_uses, reading in zip(uses, self._readings, strict=True)
-            if not reading.is_fresh
-        ]
-        self._over |= min(over, key=len, default=set())
+        self._over |= {use for each in uses for use, part in each.items() if self._count(use[1]) > _limit(part)}
         self.exceeded = len(self._over)
 
     def fits(self, data: bytes, closer: Closer) -> bool:
-        free = [reading for reading in self._readings if self._may_go_on(reading)]
-        if not any(reading.next[data[0]] for reading in free):
+        if any(reading.next[data[0]] and not self._may_go_on(reading) for reading in self._readings):
             return False
         readings = self._matcher.partial_parses() or ()
         if self._matcher.is_accepting():
             return True
         self._ends.append(self._size + len(data))
         try:
-            nearest = min(reading.bound for reading in readings)
-            return any(self._keeps(reading, closer) for reading in readings if reading.bound == nearest)
+            return all(self._keeps(reading, closer) for reading in readings)
         finally:
             self._ends.pop()
 
     def closing(self, closer: Closer) -> list[int]:
         if self._matcher.is_accepting():
             return []
-        nearest = min(reading.bound for reading in self._readings)
         for reading in self._readings:
-            for use, part in self._uses(reading).items() if reading.bound == nearest else ():
+            for use, part in self._uses(reading).items():
                 left = self._limit(use, part) - self._count(use[1])
                 if self._is_spelled and part.bound < left:
                     continue
@@ -133,7 +125,7 @@ class RuleMeter(RegionMeter):
         """How much of the completion a part has: up to where it may end. A step of a matcher for each byte."""
         probe, size = self._matcher.copy(), self._size
         for end in range(len(completion)):
-            if not all(_holds(reading, use, size + end) for reading in probe.partial_parses() or ()):
+            if not any(_holds(reading, use, size + end) for reading in probe.partial_parses() or ()):
                 return completion[:end]
             probe.accept_bytes(completion[end : end + 1])
         return completion

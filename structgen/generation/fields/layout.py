@@ -71,6 +71,13 @@ def placed_regions(constraint: Constraint | None, regions: Regions) -> tuple[Con
     if rules:
         constraint = with_rules(constraint, rules)
     if not isinstance(constraint, JsonSchemaConstraint):
+        answer = constraint.answer if isinstance(constraint, Thinking) else None
+        if isinstance(answer, JsonSchemaConstraint) and has_regions(answer.schema):
+            raise OptionsError(
+                "the schema has max_tokens or temperature of fields (x-structgen), which are not kept after thinking; "
+                "leave out one of both",
+                option="regions",
+            )
         if fields:
             raise OptionsError(
                 f"regions names the field {fields[0][0]!r:.100}, and the output is no JSON, or thinks first; give a "

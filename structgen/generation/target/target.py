@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.constraints.base import T
+from structgen.core.constraints.rules import compile_masks, without_regions
 from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, OptionsError
@@ -136,8 +137,7 @@ class Target(Generic[T]):
     def grammar(self) -> Grammar:
         """The compiled constraint."""
         compile_ = getattr(self.constraint, "compile", None)
-        grammar: Grammar = self.constraint if compile_ is None else compile_(self.vocabulary)
-        return grammar
+        return without_regions(self.constraint) if compile_ is None else compile_masks(self.constraint, self.vocabulary)
 
     def matcher(self) -> Matcher:
         """A matcher at the start of the text."""

@@ -20,6 +20,7 @@ from sglang.srt.constrained.base_grammar_backend import (
 from sglang.srt.runtime_context import get_serving
 from sglang.srt.utils import is_pin_memory_available
 
+from structgen.core.constraints.rules import compile_masks
 from structgen.core.engines.bitmask import apply_token_bitmask_inplace
 from structgen.core.engines.draft_masks import find_jump_forward_string
 from structgen.errors import IntegrationError, StructgenError
@@ -216,7 +217,7 @@ class SglangBackend(BaseGrammarBackend):
     def _compiled(self, kind: str, value: str, reported: str | None = None) -> BaseGrammarObject:
         """What is asked for at the start, or what is wrong with it."""
         try:
-            grammar = engine_constraint(kind, value, self.vocabulary, self.options).compile(self.vocabulary)
+            grammar = compile_masks(engine_constraint(kind, value, self.vocabulary, self.options), self.vocabulary)
         except StructgenError as error:
             return InvalidGrammarObject(str(error))
         return SglangGrammarObject(RequestMatcher(grammar), value, GrammarStats(dispatch_type=reported or kind))

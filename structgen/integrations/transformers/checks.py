@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.constraints.json import as_constraint
+from structgen.core.constraints.rules import compile_masks
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, OptionsError, TokenizerError
@@ -62,7 +63,7 @@ def grammars_of(constraints: Any, vocabulary: Vocabulary) -> list[Grammar | None
     if not each:
         raise ConstraintError("the list of constraints is empty; give one, or one a prompt (None: free text)")
     checked = [as_constraint(constraint) for constraint in each]
-    return [None if constraint is None else constraint.compile(vocabulary) for constraint in checked]
+    return [None if constraint is None else compile_masks(constraint, vocabulary) for constraint in checked]
 
 
 def grammars_of_rows(grammars: Sequence[Grammar | None], rows: int, copies: int) -> list[Grammar | None]:

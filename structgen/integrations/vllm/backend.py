@@ -12,6 +12,7 @@ from vllm.v1.structured_output.backend_types import (
     StructuredOutputOptions,
 )
 
+from structgen.core.constraints.rules import compile_masks
 from structgen.core.engines.bitmask import allocate_token_bitmask
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -35,7 +36,7 @@ def compile_request(kind: str, value: Any, tokenizer: Any, vocab_size: int, stop
     vocabulary = engine_vocabulary(tokenizer, vocab_size)
     ends = frozenset(i for i in stop_token_ids or () if 0 <= i < vocab_size and vocabulary.tokens[i])
     constraint = engine_constraint(kind, value, vocabulary, json_options())
-    return constraint.compile(ending_at(vocabulary, ends) if ends else vocabulary)
+    return compile_masks(constraint, ending_at(vocabulary, ends) if ends else vocabulary)
 
 
 class VllmGrammar(StructuredOutputGrammar):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 from itertools import accumulate
-from typing import Any
+from typing import Annotated, Any
 
 import jsonschema
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
 import structgen
 from structgen.core.json_spans import matches, value_spans
@@ -64,7 +65,8 @@ def token_counts(result: GenerationResult[Any]) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("seed", cases(10_000, 60))
+# 2904: an item that might have come, and did not, had the id of the next one
+@pytest.mark.parametrize("seed", [*cases(10_000, 60), 2904])
 def test_no_value_has_more_tokens_than_its_limit_but_those_that_are_counted(seed: int) -> None:
     rng = random.Random(seed)
     source = {"type": "object", "properties": {"x": schema(rng), "y": schema(rng)}, "required": ["x", "y"],
@@ -137,6 +139,30 @@ def test_tokens_in_a_region_have_its_temperature() -> None:
 def json_open(data: bytes) -> bool:
     """Whether /b is not over."""
     return not any(each.pointer == "/b" for each in value_spans(data))
+
+
+class Written(BaseModel):
+    why: Annotated[str, Region(max_tokens=4, temperature=2.0)]
+    n: int
+
+
+@pytest.mark.parametrize("limit", [2, 4])
+def test_a_schema_and_a_type_say_what_the_option_says(limit: int) -> None:
+    text: dict[str, Any] = {"type": "string"}
+    source: dict[str, Any] = {"type": "object", "properties": {"why": text, "n": {"type": "integer"}}}
+    source["required"] = ["why", "n"]
+    terms: dict[str, Any] = {"max_tokens": limit, "temperature": 2.0}
+    ways: list[tuple[Any, dict[str, Any]]] = [
+        (source, {"regions": {"/why": Region(**terms)}}),
+        ({**source, "properties": {**source["properties"], "why": {**text, "x-structgen": terms}}}, {}),
+        ({**source, "properties": {"why": {"$ref": "#/$defs/w"}, "n": {"type": "integer"}},
+          "$defs": {"w": {**text, "x-structgen": {**terms, "max_tokens": 99}}}},
+         {"regions": {"/why": Region(max_tokens=limit)}}),
+        *([(Written, {})] if limit == 4 else []),
+    ]  # fmt: skip
+    options: dict[str, Any] = {"seed": 3, "temperature": 1.0, "schema_in_prompt": False, "max_new_tokens": 80}
+    texts = [generator(5).generate("x", each, **options, **more) for each, more in ways]
+    assert len({result.text for result in texts}) == 1 and token_counts(texts[0])["/why"] <= limit
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import structgen
+from structgen.core.constraints.json import as_constraint
+from structgen.core.constraints.rules import compile_masks
 from structgen.core.regions import Region
 from structgen.errors import OptionsError
 from structgen.generation.results import GenerationResult
@@ -82,6 +84,100 @@ def test_no_rule_has_more_tokens_than_its_limit_but_those_that_are_counted(seed:
     counts = token_counts(result, f"<(?P<one>{RULES[one][1]})>(?P<two>{RULES[two][1]});")
     exceeded = [name for name, region in regions.items() if counts[name] > (region.max_tokens or 0)]
     assert len(exceeded) == result.stats.exceeded_regions, (counts, regions, result.text)
+
+
+NESTED = {
+    "a rule in a rule": ('start: "<" one ";"\none{one}: "(" two ")" /[a-z]*/\ntwo{two}: /[a-z]+/',
+                         r"<(?P<one>\((?P<two>[a-z]+)\)[a-z]*);"),
+    "a rule in itself": ('start: "<" one ";" two\none{one}: "(" one ")" | /[a-z]+/\ntwo{two}: /[0-9]*/ "."',
+                         r"<(?P<one>\(*[a-z]+\)*);(?P<two>[0-9]*\.)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", NESTED)
+@pytest.mark.parametrize("seed", cases(2000, 10))
+def test_the_outermost_use_of_a_rule_and_those_inside_of_others_have_limits(shape: str, seed: int) -> None:
+    rng = random.Random(seed)
+    (source, pattern), limits = NESTED[shape], {name: rng.randint(1, 9) for name in ("one", "two")}
+    for name, limit in limits.items():
+        source = source.replace(f"{{{name}}}", f"[max_tokens={limit}]")
+    grammar = structgen.lark(source, dialect="llguidance")
+    try:
+        result = generator(seed).generate("x", grammar, temperature=1.0, seed=seed, max_new_tokens=60)
+    except structgen.IncompleteOutputError:
+        return
+    counts = token_counts(result, pattern)
+    assert sum(counts[name] > limit for name, limit in limits.items()) == result.stats.exceeded_regions
+
+
+AMBIGUOUS = {
+    "two with no sign between": 'one two\none{one}: /[a-z]*/\ntwo{two}: /[a-z]*/ ";"',
+    "what may be either": 'one | two\none{one}: "a" /[a-z]*/ ";"\ntwo{two}: /[a-z]*;/',
+}
+
+
+@pytest.mark.parametrize("shape", AMBIGUOUS)
+@pytest.mark.parametrize("seed", cases(2000, 10))
+def test_where_a_text_can_be_read_in_several_ways_limits_hold_in_each(shape: str, seed: int) -> None:
+    rng = random.Random(seed)
+    body, limits = AMBIGUOUS[shape], {name: rng.randint(1, 9) for name in ("one", "two")}
+    for name, limit in limits.items():
+        body = body.replace(f"{{{name}}}", f"[max_tokens={limit}]")
+    grammar = structgen.lark(f"start: {body}", dialect="llguidance")
+    try:
+        result = generator(seed).generate("x", grammar, temperature=1.0, seed=seed, max_new_tokens=60)
+    except structgen.IncompleteOutputError:
+        return
+    texts = [TOKENS[token] or b"" for token in result.token_ids]
+    ends, size = list(accumulate(map(len, texts))), len(result.text)
+    parts = [("one", 0, cut) for cut in range(size)] + [("two", cut, size) for cut in range(size)]
+    if shape == "what may be either":
+        parts = [("two", 0, size)] + [("one", 0, size)] * result.text.startswith("a")
+    for name, start, stop in parts:
+        count = sum(end > start and end - len(text) < stop for end, text in zip(ends, texts, strict=True))
+        assert count <= limits[name] or result.stats.exceeded_regions, (name, start, stop, limits, result.text)
+
+
+@pytest.mark.parametrize("seed", cases(500, 20))
+def test_what_is_read_is_the_same_after_going_back_and_in_forks(seed: int) -> None:
+    rng = random.Random(seed)
+    source = rng.choice([f"start: {body}" for body in AMBIGUOUS.values()] + [source for source, _ in NESTED.values()])
+    for name in ("one", "two"):
+        source = source.replace(f"{{{name}}}", "[max_tokens=3]")
+    grammar = structgen.lark(source, dialect="llguidance").compile(generator(1).vocabulary)
+    matcher, tokens = grammar.matcher(), list[int]()
+    for _ in range(40):
+        if tokens and rng.random() < 0.3:
+            steps = rng.randint(1, len(tokens))
+            matcher.rollback(steps)
+            del tokens[-steps:]
+        else:
+            token = rng.choice([*b"<(a)b;", TOKENS.index(b"ab")])
+            tokens += [token] * matcher.accept_token(token)
+        again, fork = grammar.matcher(), matcher.fork() if rng.random() < 0.5 else matcher.copy()
+        assert all(map(again.accept_token, tokens))
+        assert stands(again) == stands(matcher) == stands(fork)
+
+
+def stands(matcher: Any) -> set[tuple[Any, ...]]:
+    return {
+        (tuple((part.region, part.size) for part in each.regions), each.next.tobytes())
+        for each in matcher.partial_parses()
+    }
+
+
+def test_who_draws_tokens_elsewhere_refuses_regions() -> None:
+    one = generator(1)
+    written = structgen.lark("start: why\nwhy[max_tokens=3]: /[a-z]+/", dialect="llguidance")
+    schema = as_constraint({"type": "string", "x-structgen": {"max_tokens": 3}})
+    for each in (written, schema):
+        with pytest.raises(structgen.ConstraintError, match="max_tokens or temperature of a part"):
+            compile_masks(each, one.vocabulary)
+    assert compile_masks(structgen.regex("a+"), one.vocabulary)
+    with pytest.raises(structgen.ConstraintError, match="cannot be kept here"):
+        one.rank("x", written, 2)
+    with pytest.raises(OptionsError, match="after thinking"):
+        one.generate("x", structgen.think({"type": "string", "x-structgen": {"max_tokens": 3}}))
 
 
 def test_rules_that_cannot_have_regions() -> None:

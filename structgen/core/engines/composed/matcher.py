@@ -339,7 +339,9 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         kept: dict[Hashable, Configuration] = {}
         for configuration in configurations:
             key = configuration.key()
-            kept.setdefault(id(configuration) if key is None else key, configuration)
+            same = kept.setdefault(id(configuration) if key is None else key, configuration)
+            if configuration.size > same.size and self._grammar.has_regions:
+                kept[key] = configuration  # what began first has most tokens
         most = MAX_CONFIGURATIONS + len(self._grammar.contents)  # all may begin at one place, such as after a trigger
         self._dropped += max(0, len(kept) - most)
         return list(kept.values())[:most]
