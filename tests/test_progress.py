@@ -164,7 +164,8 @@ def test_a_generator_tells_of_compiling_and_of_drafts(monkeypatch: pytest.Monkey
 def test_compilers_tell_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     from structgen.core import compilers
 
-    slowed(monkeypatch, compilers, "compile_grammar")
+    for name in ("compile_grammar", "embed"):
+        slowed(monkeypatch, compilers, name)
     with caplog.at_level(logging.INFO, "structgen"):
         sg.compile_gbnf('root ::= "a"', WORDS)
         sg.compile_regex("ab", WORDS)

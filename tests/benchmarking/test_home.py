@@ -23,8 +23,12 @@ KEEPERS = {
     "reasoning.py": {"datasets"},
     "vocabularies.py": {"tiktoken"},
 }
-PARTS_OF_ENGINES = {ROOT / "integrations" / name / "dialects.py": {"xgrammar"} for name in ("sglang", "vllm")}
-"""Both engines have XGrammar in them, whose class of tags they hand on."""
+PARTS_OF_ENGINES = {
+    **{ROOT / "integrations" / name / "dialects.py": {"xgrammar"} for name in ("sglang", "vllm")},
+    ROOT / "core" / "tokenization" / "reading.py": {"tiktoken"},
+}
+"""Both engines have XGrammar in them, whose class of tags they hand on. An encoding of tiktoken is asked what it makes
+of texts: only who has the package has one."""
 
 
 def peers_of(path: Path) -> Iterator[str]:

@@ -11,6 +11,7 @@ from structgen.core.engines.protocols import Matcher
 from structgen.core.tokenization.canonical import CanonicalSpelling
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
+from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions
 from structgen.generation.decoding.sections import SectionBudget
 from structgen.generation.sampling import FirstDraw, SamplingParams
 
@@ -37,12 +38,13 @@ class RecordedOutput(Output):
         section: SectionBudget | None = None,
         keeps_mass: bool = False,
         top: int = 0,
+        regions: FieldRegions = NO_REGIONS,
         spelling: CanonicalSpelling | None = None,
     ) -> None:
         super().__init__(
             vocabulary, matcher, params,
             max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids, section=section,
-            keeps_mass=keeps_mass, spelling=spelling,
+            keeps_mass=keeps_mass, regions=regions, spelling=spelling,
         )  # fmt: skip
         self._kept = top
         self._drawn: dict[int, tuple[int, TopTokens]] = {}  # by place; what is missing was forced
