@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -87,3 +87,18 @@ class BoundedCache(Generic[K, V]):
         self._sizes[key] = size
         while self.memory_bytes > self.max_bytes and len(self._entries) > 1:
             self._drop(next(iter(self._entries)))
+
+
+class Same:
+    """The key of an object that is only equal to itself. It keeps the object, so that no other gets its id."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)

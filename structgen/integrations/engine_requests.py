@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from structgen.core.bounded_cache import Same
 from structgen.core.constraints.base import Constraint
-from structgen.core.constraints.cache import Same
 from structgen.core.constraints.limits import CompileLimits, check_size
 from structgen.core.constraints.specs import DEFAULT_OPTIONS, ConstraintSpec, checked_source, texts_of
 from structgen.core.vocabulary.vocabulary import Vocabulary

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
-from structgen.core.bounded_cache import BoundedCache
+from structgen.core.bounded_cache import BoundedCache, Same
 
 LEAST_BYTES = 4_096
 """What an entry counts at least: its key and the objects around its arrays."""
@@ -109,21 +109,6 @@ class CompiledCache:
 
 def _bytes(grammar: Any) -> int:
     return max(int(grammar.memory_bytes), LEAST_BYTES)
-
-
-class Same:
-    """The key of an object that is only equal to itself. It keeps the object, so that no other gets its id."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
 
 
 def content_key(constraint: Any) -> Hashable:

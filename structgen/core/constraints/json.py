@@ -15,18 +15,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, overload
 
+from structgen.core.bounded_cache import Same
 from structgen.core.compilers import check_arguments, compile_json_schema
 from structgen.core.constraints.base import Constraint, T
-from structgen.core.constraints.cache import COMPILED, Same, joined
+from structgen.core.constraints.cache import COMPILED, joined
 from structgen.core.constraints.combined import Combinable
 from structgen.core.constraints.sources import Source
 from structgen.core.constraints.text import choice, compiled_regex
 from structgen.core.json_prefix import loads_partial
-from structgen.core.json_schema.keywords_data import with_sources, without_sources, written_out
+from structgen.core.json_schema.keywords_data import NAME, with_sources, without_sources, written_out
 from structgen.core.json_schema.loading import load_schema
 from structgen.core.json_schema.lowering import may_be_open, open_objects
 from structgen.core.json_schema.plain import plain_json
 from structgen.core.json_schema.prompt_forms import FORMS, SchemaForm
+from structgen.core.json_schema.regions import has_regions
 from structgen.core.json_schema.report import Report
 from structgen.core.json_text import loads_exact
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -70,6 +72,11 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
     def schema(self) -> Schema:
         """The JSON Schema (a copy; numbers with a fraction may be ``Decimal``), with what its sources hold."""
         return cast(Schema, written_out(self._schema))
+
+    @cached_property
+    def has_regions(self) -> bool:
+        """Whether the schema says of parts how they are written. Looked for once, where the keyword is."""
+        return NAME in self._key and has_regions(self._schema)
 
     def without(self, values: Sequence[Any]) -> JsonSchemaConstraint[T]:
         """The same constraint without some values, each in all its spellings; equal as JSON Schema has it."""

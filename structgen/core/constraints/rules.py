@@ -10,7 +10,6 @@ from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.constraints.thinking import Thinking
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.captured import Captured
-from structgen.core.json_schema.regions import has_regions
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, OptionsError
 
@@ -41,7 +40,7 @@ def compile_masks(constraint: Any, vocabulary: Vocabulary) -> Grammar:
         ConstraintError: parts of it have a temperature, or a budget, of their own. Others as ``Constraint.compile``.
     """
     answer = constraint.answer if isinstance(constraint, Thinking) else constraint
-    if isinstance(answer, JsonSchemaConstraint) and has_regions(answer.schema):
+    if isinstance(answer, JsonSchemaConstraint) and answer.has_regions:
         raise _no_regions()
     return without_regions(constraint.compile(vocabulary))
 

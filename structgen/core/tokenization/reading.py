@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
+from structgen.core.bounded_cache import Same
 from structgen.core.grammars.rust_regex import AskedClasses, parse_fancy_regex
 from structgen.core.regex import charset
 from structgen.core.regex.charset import CharSet, complement, corrected
@@ -56,30 +57,17 @@ def canonical_spelling(tokenizer: Any, vocabulary: Vocabulary) -> CanonicalSpell
     Raises:
         TokenizerError: it is no byte-level BPE, or does something that is not followed here, by its name.
     """
-    return _built(_ById(tokenizer), vocabulary)
-
-
-class _ById:
-    """A tokenizer as a key: they need not be hashable."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and self.tokenizer is other.tokenizer
-
-    def __hash__(self) -> int:
-        return id(self.tokenizer)
+    return _built(Same(tokenizer), vocabulary)
 
 
 @lru_cache(4)
-def _built(key: _ById, vocabulary: Vocabulary) -> CanonicalSpelling:
-    encoding, encode = _read(key.tokenizer)
+def _built(key: Same, vocabulary: Vocabulary) -> CanonicalSpelling:
+    encoding, encode = _read(key.value)
     spelling = CanonicalSpelling(encoding, vocabulary.size, _textless(vocabulary))
     for text in SAMPLES:
         if not spelling.spells(encode(text)):
             raise TokenizerError(
-                f"The tokenizer {type(key.tokenizer).__name__} spells {text!r:.60} unlike its merges and "
+                f"The tokenizer {type(key.value).__name__} spells {text!r:.60} unlike its merges and "
                 f"its expression say. {_ADVICE}"
             )
     return spelling

@@ -12,7 +12,6 @@ from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.constraints.rules import with_rules
 from structgen.core.constraints.thinking import THOUGHT, Thinking
 from structgen.core.json_schema.pointers import unescape
-from structgen.core.json_schema.regions import has_regions
 from structgen.errors import OptionsError
 from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions, Regions
 from structgen.generation.fields.asking import Fields
@@ -72,7 +71,7 @@ def placed_regions(constraint: Constraint | None, regions: Regions) -> tuple[Con
         constraint = with_rules(constraint, rules)
     if not isinstance(constraint, JsonSchemaConstraint):
         answer = constraint.answer if isinstance(constraint, Thinking) else None
-        if isinstance(answer, JsonSchemaConstraint) and has_regions(answer.schema):
+        if isinstance(answer, JsonSchemaConstraint) and answer.has_regions:
             raise OptionsError(
                 "the schema has max_tokens or temperature of fields (x-structgen), which are not kept after thinking; "
                 "leave out one of both",
@@ -85,10 +84,10 @@ def placed_regions(constraint: Constraint | None, regions: Regions) -> tuple[Con
                 option="regions",
             )
         return constraint, NO_REGIONS
-    schema = constraint.schema
+    schema = constraint.schema if fields or constraint.has_regions else None  # a copy
     for pointer, _ in fields:
         _check_names(pointer, schema, "regions")
-    return constraint, FieldRegions(fields, schema if has_regions(schema) else None)
+    return constraint, FieldRegions(fields, schema if constraint.has_regions else None)
 
 
 def _check_names(pointer: str, schema: Any, option: str = "fields") -> None:

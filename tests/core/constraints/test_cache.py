@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import structgen
-from structgen.core.constraints.cache import LEAST_BYTES, CompiledCache, Same, content_key, joined
+from structgen.core.bounded_cache import Same
+from structgen.core.constraints.cache import LEAST_BYTES, CompiledCache, content_key, joined
 from structgen.options import JsonOptions
 from tests.concurrency import together
 
