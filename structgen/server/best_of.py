@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from structgen.core.constraints.text import regex
 from structgen.errors import OptionsError, Place
 from structgen.generation.filters.table import FILTERS
-from structgen.generation.prepared_model import section_of
+from structgen.generation.prepared_model import ANY_TEXT, section_of
 from structgen.generation.search.beam import Beam
 from structgen.server.errors import RequestError, as_request_error
 from structgen.server.formats import PlacedConstraint
@@ -18,7 +17,7 @@ from structgen.server.openai_types import SamplingFields, StructgenExtension
 from structgen.server.sequences import Beams
 from structgen.server.settings import ServingSettings
 
-ANY_TEXT = PlacedConstraint(regex(r"(?s:.*)"), (), "text")
+FREE_TEXT = PlacedConstraint(ANY_TEXT, (), "text")
 """What beams follow where nothing is asked for."""
 NOT_OF_BEAMS: dict[str, Sequence[Any]] = {
     **{one.name: (None, one.neutral, *((0, -1) if one.is_count else ())) for one in FILTERS if one.served},
@@ -72,7 +71,7 @@ def _with_beams(work: InferenceRequest, asked: SamplingFields, count: int) -> In
     for name in ("trace", "log_mass", "fields", "spelling"):
         if getattr(asked.structgen, name) != StructgenExtension.model_fields[name].default:
             raise _excluded(("structgen", name), f"{name} is not of beams; leave it out")
-    constraint = work.constraint or ANY_TEXT
+    constraint = work.constraint or FREE_TEXT
     if section_of(constraint.constraint) is not None:
         raise _excluded(("use_beam_search",), "beams keep no budget of thinking; leave max_think_tokens out")
     if work.sequence.regions:

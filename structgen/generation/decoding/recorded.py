@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from structgen.core.engines.protocols import Matcher
-from structgen.core.tokenization.canonical import CanonicalSpelling
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
-from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions
-from structgen.generation.decoding.sections import SectionBudget
 from structgen.generation.sampling import FirstDraw, SamplingParams
 
 TopTokens: TypeAlias = "tuple[tuple[int, float], ...]"
@@ -24,28 +20,13 @@ class RecordedOutput(Output):
 
     Args:
         top: how many of the likeliest tokens to keep for each.
+        **options: see ``Output``.
     """
 
     def __init__(
-        self,
-        vocabulary: Vocabulary,
-        matcher: Matcher | None,
-        params: SamplingParams,
-        *,
-        max_new_tokens: int,
-        stop: Sequence[str] = (),
-        prompt_ids: Sequence[int] = (),
-        section: SectionBudget | None = None,
-        keeps_mass: bool = False,
-        top: int = 0,
-        regions: FieldRegions = NO_REGIONS,
-        spelling: CanonicalSpelling | None = None,
+        self, vocabulary: Vocabulary, matcher: Matcher | None, params: SamplingParams, *, top: int = 0, **options: Any
     ) -> None:
-        super().__init__(
-            vocabulary, matcher, params,
-            max_new_tokens=max_new_tokens, stop=stop, prompt_ids=prompt_ids, section=section,
-            keeps_mass=keeps_mass, regions=regions, spelling=spelling,
-        )  # fmt: skip
+        super().__init__(vocabulary, matcher, params, **options)
         self._kept = top
         self._drawn: dict[int, tuple[int, TopTokens]] = {}  # by place; what is missing was forced
 
