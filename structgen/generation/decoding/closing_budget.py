@@ -81,6 +81,9 @@ class Closer:
         """Whether it is for the budget that a token was turned down, which the matcher has accepted."""
         return True
 
+    def check_spelled(self) -> None:
+        """Raise where no budget would do, since what completes the output cannot be spelled; here, all can."""
+
     def _remaining_closes(self, token: int, budget: int) -> bool:
         matcher = self._matcher
         if self.plan is None:

@@ -111,9 +111,11 @@ class Output:
         self._stop = [text.encode() for text in stop if text]
         self._canonical = None if spelling is None else CanonicalSpeller(spelling, vocabulary)
         self._speller: TextSpeller = self._canonical or Speller(closing_tokens(vocabulary))
-        self._closer = None if matcher is None else Closer(matcher, self._speller)
-        if self._canonical is not None and matcher is not None:
+        self._closer: Closer | None = None
+        if matcher is not None and self._canonical is not None:
             self._closer = CanonicalCloser(matcher, self._canonical)
+        elif matcher is not None:
+            self._closer = Closer(matcher, self._speller)
         self._section = None if section is None or matcher is None else SectionMeter(section, vocabulary)
         self._params, self._regions = params, region_meter(regions, matcher, vocabulary)
         if self._regions is not None:
@@ -125,8 +127,7 @@ class Output:
         self._mass: float | None = None  # of the token that is being taken
         self._started = time.perf_counter()
         if self._closer is not None and not self._closer.closes(max_new_tokens):
-            if isinstance(self._closer, CanonicalCloser):
-                self._closer.check_spelled()
+            self._closer.check_spelled()
             self._fail_incomplete("Even the shortest output known does not fit")
 
     @property

@@ -179,7 +179,7 @@ class CanonicalCloser(Closer):
         return text is None or self._canonical.fewest(text) is not None
 
     def check_spelled(self) -> None:
-        """Raise where nothing that is known to complete the output can be spelled so, in any budget.
+        """See ``Closer``.
 
         Raises:
             GenerationError: so it is.
