@@ -99,7 +99,7 @@ class PartialParse:
 
     Attributes:
         regions: in which it ends, outer ones first.
-        bound: bytes of a text that completes this reading, or more; 0: it may be complete.
+        bound: bytes of a text that completes it, or more; 0: it may be complete.
         next: bool[256], the bytes that it can go on with.
         is_fresh: whether it begins where the text ends, so that it says nothing of the text.
     """

@@ -245,7 +245,7 @@ class Matcher(Protocol):
         ...
 
     def partial_parses(self) -> list[PartialParse] | None:
-        """The readings of the text so far that are not given up, each with the regions in which the text ends.
+        """The partial parses of the text so far that are not given up, each with the regions in which the text ends.
 
         None: the grammar says of no text how it is written.
         """

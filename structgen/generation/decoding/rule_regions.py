@@ -28,48 +28,48 @@ class RuleMeter(RegionMeter):
     def __init__(self, matcher: Matcher, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         self._matcher = matcher
-        self._readings: Sequence[PartialParse] = matcher.partial_parses() or ()
+        self._parses: Sequence[PartialParse] = matcher.partial_parses() or ()
         self._ends: list[int] = []  # of the tokens
         self._most = dict[Use, int]()  # tokens that parts may have, as their shortest texts have more than their limits
         self._over = set[Use]()
 
     @property
     def is_limited(self) -> bool:
-        return any(each.region.max_tokens is not None for reading in self._readings for each in reading.regions)
+        return any(each.region.max_tokens is not None for parse in self._parses for each in parse.regions)
 
     @property
     def temperature(self) -> float | None:
-        of_regions = (each.region.temperature for each in reversed(open_regions(self._readings)))
+        of_regions = (each.region.temperature for each in reversed(open_regions(self._parses)))
         return next((temperature for temperature in of_regions if temperature is not None), None)
 
     def add(self, data: bytes, closer: Closer) -> None:
-        before = {use for reading in self._readings for use in self._uses(reading)}
+        before = {use for parse in self._parses for use in self._uses(parse)}
         self._ends.append(self._size + len(data))
-        self._readings = self._matcher.partial_parses() or ()
-        uses = [self._uses(reading) for reading in self._readings]
+        self._parses = self._matcher.partial_parses() or ()
+        uses = [self._uses(parse) for parse in self._parses]
         for use in set().union(*uses) - before:
             self._note_least(use, closer)
         self._most = {use: most for use, most in self._most.items() if any(use in open_uses for open_uses in uses)}
-        self._over |= {use for each in uses for use, part in each.items() if self._count(use[1]) > _limit(part)}
+        self._over |= {use for each in uses for use, part in each.items() if self._count(use[1]) > _own_limit(part)}
         self.exceeded = len(self._over)
 
     def fits(self, data: bytes, closer: Closer) -> bool:
-        if any(reading.next[data[0]] and not self._may_go_on(reading) for reading in self._readings):
+        if any(parse.next[data[0]] and not self._may_go_on(parse) for parse in self._parses):
             return False
-        readings = self._matcher.partial_parses() or ()
+        parses = self._matcher.partial_parses() or ()
         if self._matcher.is_accepting():
             return True
         self._ends.append(self._size + len(data))
         try:
-            return all(self._keeps(reading, closer) for reading in readings)
+            return all(self._keeps(parse, closer) for parse in parses)
         finally:
             self._ends.pop()
 
     def closing(self, closer: Closer) -> list[int]:
         if self._matcher.is_accepting():
             return []
-        for reading in self._readings:
-            for use, part in self._uses(reading).items():
+        for parse in self._parses:
+            for use, part in self._uses(parse).items():
                 left = self._limit(use, part) - self._count(use[1])
                 if self._is_spelled and part.bound < left:
                     continue
@@ -87,24 +87,24 @@ class RuleMeter(RegionMeter):
         """Tokens that hold text from an offset on."""
         return len(self._ends) - bisect_right(self._ends, start)
 
-    def _uses(self, reading: PartialParse) -> dict[Use, OpenRegion]:
-        """The parts with limits in which a reading stands, inner ones first; those that have begun."""
+    def _uses(self, parse: PartialParse) -> dict[Use, OpenRegion]:
+        """The parts with limits in which a parse stands, inner ones first; those that have begun."""
         return {
             (id(each.region), self._size - each.size): each
-            for each in reversed(reading.regions)
+            for each in reversed(parse.regions)
             if each.region.max_tokens is not None and each.size
         }
 
     def _limit(self, use: Use, part: OpenRegion) -> int:
-        return self._most.get(use, _limit(part))
+        return self._most.get(use, _own_limit(part))
 
-    def _may_go_on(self, reading: PartialParse) -> bool:
+    def _may_go_on(self, parse: PartialParse) -> bool:
         """Whether its parts may have another token."""
-        return all(self._count(use[1]) < self._limit(use, part) for use, part in self._uses(reading).items())
+        return all(self._count(use[1]) < self._limit(use, part) for use, part in self._uses(parse).items())
 
-    def _keeps(self, reading: PartialParse, closer: Closer) -> bool:
+    def _keeps(self, parse: PartialParse, closer: Closer) -> bool:
         """Whether its parts can be closed within their limits. A part that has just begun may have what it takes."""
-        for use, part in self._uses(reading).items():
+        for use, part in self._uses(parse).items():
             left = self._limit(use, part) - self._count(use[1])
             if left < 0 or not (self._is_spelled and part.bound <= left):
                 is_new = self._count(use[1]) == 1
@@ -114,8 +114,8 @@ class RuleMeter(RegionMeter):
 
     def _note_least(self, use: Use, closer: Closer) -> None:
         """A part has begun: what the least of its texts takes, it may have."""
-        parts = [uses[use] for uses in map(self._uses, self._readings) if use in uses]
-        limit, count = min(map(_limit, parts)), self._count(use[1])
+        parts = [uses[use] for uses in map(self._uses, self._parses) if use in uses]
+        limit, count = min(map(_own_limit, parts)), self._count(use[1])
         if not self._is_spelled or max(part.bound for part in parts) > limit - count:
             least = len(self._speller.fewest(self._part(use, closer.completion())) or ())
             if count + least > limit:
@@ -125,7 +125,7 @@ class RuleMeter(RegionMeter):
         """How much of the completion a part has: up to where it may end. A step of a matcher for each byte."""
         probe, size = self._matcher.copy(), self._size
         for end in range(len(completion)):
-            if not any(_holds(reading, use, size + end) for reading in probe.partial_parses() or ()):
+            if not any(_holds(parse, use, size + end) for parse in probe.partial_parses() or ()):
                 return completion[:end]
             probe.accept_bytes(completion[end : end + 1])
         return completion
@@ -138,33 +138,33 @@ def region_meter(regions: FieldRegions, matcher: Matcher | None, vocabulary: Voc
     return FieldMeter(regions, vocabulary) if regions else None
 
 
-def open_regions(readings: Iterable[PartialParse]) -> tuple[OpenRegion, ...]:
-    """The regions in which the next token begins, outer ones first: those that it may go on with, unless a reading
+def open_regions(parses: Iterable[PartialParse]) -> tuple[OpenRegion, ...]:
+    """The regions in which the next token begins, outer ones first: those that it may go on with, unless a parse
     around them takes what they do not."""
-    possible = [reading for reading in readings if reading.next.any()]
-    old = [reading for reading in possible if not reading.is_fresh] or possible
+    possible = [parse for parse in parses if parse.next.any()]
+    old = [parse for parse in possible if not parse.is_fresh] or possible
     inside = max(old, key=_depth, default=None)
     if inside is not None and not inside.regions:
         inside = max(possible, key=_depth)
     return () if inside is None else tuple(takewhile(lambda each: _is_open(each, possible, old), inside.regions))
 
 
-def _depth(reading: PartialParse) -> int:
-    return len(reading.regions)
+def _depth(parse: PartialParse) -> int:
+    return len(parse.regions)
 
 
 def _is_open(region: OpenRegion, possible: Sequence[PartialParse], old: Sequence[PartialParse]) -> bool:
     """Whether what comes next may be in a region, whatever it is."""
-    inside = [any(each.region is region.region for each in reading.regions) for reading in possible]
+    inside = [any(each.region is region.region for each in parse.regions) for parse in possible]
     within = np.logical_or.reduce([r.next for r, is_inside in zip(possible, inside, strict=True) if is_inside])
     around = [r.next for r in old if not any(each.region is region.region for each in r.regions)]
     return not any((one & ~within).any() for one in around)
 
 
-def _holds(reading: PartialParse, use: Use, size: int) -> bool:
-    return any((id(each.region), size - each.size) == use for each in reading.regions)
+def _holds(parse: PartialParse, use: Use, size: int) -> bool:
+    return any((id(each.region), size - each.size) == use for each in parse.regions)
 
 
-def _limit(part: OpenRegion) -> int:
+def _own_limit(part: OpenRegion) -> int:
     assert part.region.max_tokens is not None
     return part.region.max_tokens

@@ -29,7 +29,7 @@ class SchedulerLimits:
         step_factor: how much longer than without it a step may take for the sake of prompts, where outputs are being
             written; infinite: any time.
         piece_seconds: how long a step may take that reads nothing but prompts: what comes meanwhile waits for it,
-            deadlines too. Infinite: prompts are read whole.
+            deadlines too. Half of it where several callers ask (see ``PieceTime``). Infinite: prompts are read whole.
         least_chunk: tokens of prompts that are worth a part of a step. Where a step bears fewer, several save up for
             them, also before there are any: then the mean of steps is held to ``step_factor``.
         max_bytes: what keys and values may take; None: any number.
@@ -52,12 +52,12 @@ class SchedulerLimits:
     max_mask_seconds: float | None = None
 
 
-LATELY = 30.0  # seconds
+LATELY = 30.0  # seconds for which a caller counts after a request
 
 
 class PieceTime:
-    """How long a step may take that holds up nobody who is in it: ``piece_seconds``, and half of it where several
-    callers have asked lately, since the next request of another one may come while it runs.
+    """How long a step may take that has prompts or rows of one caller only: ``piece_seconds``, and half of it where
+    several callers have asked lately, since the next request of another one may come while it runs.
 
     Args:
         limits: ``piece_seconds`` of them.
@@ -81,7 +81,7 @@ class PieceTime:
 
     @property
     def seconds(self) -> float:
-        """That long."""
+        """The time of a step, as of the latest request."""
         return self._whole / 2 if self.has_several else self._whole
 
 

@@ -50,11 +50,12 @@ class SequenceTurns:
     def _most(self, rows: Counter[str]) -> int:
         """How many rows of each key a step writes."""
         largest = max(rows.values(), default=0)
-        if self._limits.step_factor == math.inf or (len(rows) < 2 and not self._piece.has_several):
+        is_alone = len(rows) < 2
+        if self._limits.step_factor == math.inf or (is_alone and not self._piece.has_several):
             return largest
-        most = min(rows.values()) if len(rows) > 1 else 1
+        most = 1 if is_alone else min(rows.values())
         bound = self._limits.step_factor * self._cost.seconds(most)
-        if len(rows) < 2:
+        if is_alone:
             bound = max(bound, self._piece.seconds)
         while most < largest and self._cost.seconds(sum(min(count, most + 1) for count in rows.values())) <= bound:
             most += 1

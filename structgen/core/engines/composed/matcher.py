@@ -243,7 +243,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         """See `Matcher.partial_parses`. O(configurations)."""
         if not self._grammar.has_regions:
             return None
-        return [reading for configuration in self._configurations for reading in configuration.partial_parses()]
+        return [parse for configuration in self._configurations for parse in configuration.partial_parses()]
 
     # --- what masks are made with ---
     def advance(

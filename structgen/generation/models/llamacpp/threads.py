@@ -69,8 +69,9 @@ class FreeProcessors:
         self._free = math.inf
         self._last = ticks(), used(), clock()
 
-    def whole(self) -> float:
-        """That many, at least one, looked at again where that was long ago; infinite where the system does not say."""
+    def number(self) -> float:
+        """Whole processors, at least one; counted again once ``WINDOW`` is over. Infinite where the system does not
+        say."""
         (before, spent, since), now = self._last, self._clock()
         if before is None or now - since < WINDOW:
             return self._free
@@ -185,7 +186,7 @@ class TimedContext:
         choice = self._choices.get(size)
         if choice is None:
             choice = self._choices[size] = ThreadChoice(self._most)
-        count = int(min(choice.count, self._free.whole()))
+        count = int(min(choice.count, self._free.number()))
         if count != self._threads:
             self._threads = count
             self._context.use_threads(count)

@@ -163,17 +163,17 @@ def test_no_call_has_more_threads_than_processors_are_left() -> None:
 def test_what_the_system_says_of_processors() -> None:
     found = processor_ticks()
     if sys.platform != "linux":
-        assert found is None and FreeProcessors().whole() == math.inf
+        assert found is None and FreeProcessors().number() == math.inf
         return
     assert found is not None and 0 <= found[0] <= found[1]
     said = iter([(0, 0), (40, 80), (40, 80), (40, 120), (41, 160), None, (90, 200)])
     used = iter([0.0, 0.1, 0.1, 0.1, 0.45, 0.5, 0.5])
     now = [0.0]
     free = FreeProcessors(lambda: next(said), lambda: next(used), lambda: now[0], 4)
-    assert free.whole() == math.inf  # it was asked just now
+    assert free.number() == math.inf  # it was asked just now
     for expected in (3, 3, 1, 3, 3, 3):  # 2 idle and 1; no tick since; none; 0.1 idle and 3.5 used; not told any more
         now[0] += 0.1001
-        assert free.whole() == expected
+        assert free.number() == expected
 
 
 def test_a_number_that_is_named_is_kept(tiny_file: Path, package: str) -> None:
