@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -39,12 +40,15 @@ class ByteTokenizer:
 
 
 class SlowModel(TinyModel):
-    """A tiny model whose every forward takes some time, or fails."""
+    """A tiny model whose every forward takes some time, waits until it may, or fails."""
 
     seconds = 0.0
     error: BaseException | None = None
+    may_read: threading.Event | None = None
 
     def read_after(self, texts: Any) -> Any:
+        if self.may_read is not None:
+            self.may_read.wait(60)
         if self.error is not None:
             raise self.error
         time.sleep(self.seconds)
