@@ -134,7 +134,7 @@ class CanonicalSpelling:
 
     def may_end(self, position: SpelledSoFar) -> bool:
         """Whether a canonical text may end."""
-        return any(
+        return position.last < 0 or any(
             not guess.cut and guess.node not in self._unused and self._borders.may_end[guess.state]
             for guess in position.guesses
         )

@@ -57,6 +57,21 @@ def test_sequences_are_spelled_exactly_if_they_encode_to_themselves(name: str) -
         assert canonical.spells(tokens) is (encode(tokenizer, text) == tokens), text
 
 
+@pytest.mark.parametrize("name", PATTERNS)
+def test_added_tokens_that_are_text_are_spelled_anywhere(name: str) -> None:
+    """Where a text begins, ends, and one behind the other; and the empty text has no tokens."""
+    tokenizer, rng = trained(PATTERNS[name]), random.Random(3)
+    tokenizer.add_tokens([tokenizers.AddedToken(text, special=False, normalized=False) for text in ("<t>", "q")])
+    vocabulary = Vocabulary.from_transformers(tokenizer, eos_token_ids=tokenizer.token_to_id("<e>"))
+    canonical = canonical_spelling(tokenizer, vocabulary)
+    for _ in cases(3000, 200):
+        text = "".join(rng.choices(["<t>", "q", "a", "the", " ", "\n", "x", "<", "t>", "12"], k=rng.randrange(6)))
+        assert canonical.spells(encode(tokenizer, text)), text
+    tokens = {text: tokenizer.token_to_id(text) for text in ("<t>", "<", "q", "a")}
+    assert canonical.spells([]) and canonical.spells([tokens["q"], tokens["q"], tokens["<t>"]])
+    assert not canonical.spells([tokens["<"], *encode(tokenizer, "t"), *encode(tokenizer, ">")])
+
+
 def test_names_of_added_tokens_are_never_spelled() -> None:
     tokenizer, _, canonical = spelling("gpt2")
     spelled = [tokenizer.token_to_id(piece) for piece in "<e>"]
