@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structgen.core.bounded_cache import BoundedCache
+from structgen.core.regex.charset import CharSet
 from structgen.core.regex.ecma_ast import Node
 from structgen.core.tokenization.merges import BlockedPairs, Merges
 from structgen.core.tokenization.names import NAMELESS, NamesInText, Pending
@@ -37,6 +38,7 @@ class BytePairEncoding:
         takes_whole: whether a pretoken that is a token is that token, whatever merging makes of it.
         added: ids that are cut out of a text before all else, by their names.
         spelled: those of them that are text themselves.
+        unknown: characters that are never written, since where texts with them are cut is not known.
     """
 
     tokens: Sequence[bytes]
@@ -45,6 +47,7 @@ class BytePairEncoding:
     takes_whole: bool = False
     added: Mapping[bytes, int] = field(default_factory=dict)
     spelled: frozenset[int] = frozenset()
+    unknown: CharSet = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class CanonicalSpelling:
     def __init__(self, encoding: BytePairEncoding, size: int, ends: Iterable[int]) -> None:
         self.size, tokens = size, encoding.tokens
         self._words = -(-size // 32)
-        self._borders = pretokens(encoding.patterns)
+        self._borders = pretokens(encoding.patterns, encoding.unknown)
         self._blocked, self._shapes = BlockedPairs(tokens, encoding.merges), TokenShapes(tokens, self._borders)
         self._takes_whole, self._spelled = encoding.takes_whole, encoding.spelled
         spelled = {token: name for name, token in encoding.added.items() if token in encoding.spelled}

@@ -69,8 +69,12 @@ class Pretokens:
         return self.classes[np.searchsorted(self.firsts, characters, side="right") - 1]
 
 
-def pretokens(patterns: Sequence[Node]) -> Pretokens:
+def pretokens(patterns: Sequence[Node], unknown: CharSet = ()) -> Pretokens:
     """The automaton of steps that follow one another, each an expression that matches all of any text.
+
+    Args:
+        patterns: the expressions.
+        unknown: characters that no text has.
 
     Raises:
         TokenizerError: an expression looks further than one character ahead or behind, leaves text out, matches the
@@ -78,7 +82,7 @@ def pretokens(patterns: Sequence[Node]) -> Pretokens:
     """
     try:
         steps = [_Step(pattern) for pattern in patterns]
-        return _explored(steps)
+        return _explored(_Machine(steps, unknown))
     except NotSupportedError:
         raise TokenizerError(
             "The tokenizer cuts texts by an expression that looks back, or further ahead than a character. "
@@ -157,9 +161,10 @@ class _Step:
 class _Machine:
     """Several steps as one."""
 
-    def __init__(self, steps: Sequence[_Step]) -> None:
+    def __init__(self, steps: Sequence[_Step], unknown: CharSet) -> None:
         self._steps = steps
-        self.segments, joint = partition([charset for step in steps for charset in step.sets])
+        self.segments, joint = partition([*(charset for step in steps for charset in step.sets), unknown])
+        self.is_unknown = [bool(mask >> sum(len(step.sets) for step in steps) & 1) for mask in joint]
         self.masks: list[tuple[int, ...]] = []
         for mask in joint:
             parts, shift = [], 0
@@ -196,9 +201,8 @@ class _Machine:
                 yield tuple(cut for cut in moved if cut is not None)
 
 
-def _explored(steps: Sequence[_Step]) -> Pretokens:
+def _explored(machine: _Machine) -> Pretokens:
     """The table of all states from which some text can end."""
-    machine = _Machine(steps)
     numbers: dict[State, int] = {machine.start: 0}
     states = [machine.start]
     rows: list[list[list[int]]] = []
@@ -206,8 +210,8 @@ def _explored(steps: Sequence[_Step]) -> Pretokens:
         row: list[list[int]] = []
         for border in (False, True):
             row.append([])
-            for masks in machine.masks:
-                target = machine.after(state, border, masks)
+            for masks, is_unknown in zip(machine.masks, machine.is_unknown, strict=True):
+                target = frozenset() if is_unknown else machine.after(state, border, masks)
                 if target and target not in numbers:
                     numbers[target] = len(states)
                     states.append(target)
@@ -215,7 +219,7 @@ def _explored(steps: Sequence[_Step]) -> Pretokens:
         rows.append(row)
         if len(states) > MAX_STATES:
             raise TokenizerError(f"The expression that the tokenizer cuts texts by needs more than {MAX_STATES} states")
-    if DEAD in rows[0][0]:
+    if any(row == DEAD and not unknown for row, unknown in zip(rows[0][0], machine.is_unknown, strict=True)):
         raise TokenizerError("The tokenizer cuts texts by an expression that leaves some text out")
     table = np.array(rows, np.int32)
     may_end = np.array([machine.may_end(state) for state in states])

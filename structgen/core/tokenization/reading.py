@@ -64,13 +64,21 @@ def canonical_spelling(tokenizer: Any, vocabulary: Vocabulary) -> CanonicalSpell
 def _built(key: Same, vocabulary: Vocabulary) -> CanonicalSpelling:
     encoding, encode = _read(key.value)
     spelling = CanonicalSpelling(encoding, vocabulary.size, _textless(vocabulary))
-    for text in SAMPLES:
+    for sample in SAMPLES:
+        text = "".join(char for char in sample if not _is_unknown(char, encoding, vocabulary))
         if not spelling.spells(encode(text)):
             raise TokenizerError(
                 f"The tokenizer {type(key.value).__name__} spells {text!r:.60} unlike its merges and "
                 f"its expression say. {_ADVICE}"
             )
     return spelling
+
+
+def _is_unknown(char: str, encoding: BytePairEncoding, vocabulary: Vocabulary) -> bool:
+    """Whether a character is never written: it has bytes without tokens, or where it is cut is not known."""
+    return not {*char.encode()}.isdisjoint(vocabulary.missing_bytes) or any(
+        low <= ord(char) <= high for low, high in encoding.unknown
+    )
 
 
 def _textless(vocabulary: Vocabulary) -> list[int]:
@@ -152,12 +160,14 @@ def byte_pairs(
     takes_whole: bool,
     added: Mapping[bytes, int],
     spelled: frozenset[int],
+    unknown: CharSet = (),
 ) -> BytePairEncoding:
     """An encoding from merges of pieces, the first of the lowest rank.
 
     Args:
         texts: bytes of each id; of those that were ``added`` they are left out.
         pairs: what is merged, as pieces; ``ids``: the id of each piece.
+        takes_whole, added, spelled, unknown: see ``BytePairEncoding``.
 
     Raises:
         TokenizerError: a merge of a piece that has no id.
@@ -172,7 +182,7 @@ def byte_pairs(
     except (KeyError, ValueError) as error:
         raise TokenizerError(f"A merge of the tokenizer is of no two tokens: {error}. {_ADVICE}") from None
     merges = Merges.of_pairs([(*pair, *made) for pair, made in ranked.items()])
-    return BytePairEncoding(tokens, merges, tuple(patterns), takes_whole, added, spelled)
+    return BytePairEncoding(tokens, merges, tuple(patterns), takes_whole, added, spelled, unknown)
 
 
 def split_pattern(pattern: str, asked: AskedClasses | None = None) -> Node:

@@ -36,12 +36,14 @@ class Vocab(Protocol):
         size: how many ids.
         adds_bos: whether texts begin with ``bos``.
         bos, eos: ids; -1: there is none.
+        cuts_at_nul: whether what is between NULs is read apart.
     """
 
     size: int
     adds_bos: bool
     bos: int
     eos: int
+    cuts_at_nul: bool
 
     def texts(self) -> list[str]:
         """The text of each id as the file has it."""
@@ -64,6 +66,7 @@ class ModelFile(Protocol):
     """``llama_model``: a file that is loaded.
 
     Attributes:
+        path: what was loaded; of a file in several parts, the first.
         context_length: tokens that it was trained on; 0: not known.
         token_bytes: of the keys and values of a token, in half precision.
         parameter_count: how many numbers its weights are.
@@ -72,6 +75,7 @@ class ModelFile(Protocol):
         is_on_processor: whether nothing of it is on an accelerator.
     """
 
+    path: Path
     context_length: int
     token_bytes: int
     parameter_count: int

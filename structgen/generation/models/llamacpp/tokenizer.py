@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from structgen.core.tokenization.canonical import BytePairEncoding
 from structgen.core.vocabulary.tokenizer_json import byte_level_speller, byte_of_piece, spell_sentencepiece
 from structgen.core.vocabulary.transformers_reader import TokenizerContents
 from structgen.errors import TokenizerError
 from structgen.generation.models.llamacpp.binding import ModelFile
 from structgen.generation.models.llamacpp.chat_template import ChatTemplate
+from structgen.generation.models.llamacpp.spelling import encoding_of
 
 # enum llama_token_attr
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
@@ -80,6 +82,14 @@ class GgufTokenizer:
             TokenizerError: the kind of vocabulary cannot be read, and why.
         """
         return self._contents
+
+    def byte_pair_encoding(self) -> BytePairEncoding:
+        """See ``SaysEncoding``.
+
+        Raises:
+            TokenizerError: see ``encoding_of``; so ModelError.
+        """
+        return encoding_of(self._file, self._texts, self._vocab.attributes().tolist())
 
     @cached_property
     def _texts(self) -> list[str]:

@@ -39,6 +39,8 @@ def _library() -> Any:
 class CyllamaVocab:
     """See ``Vocab``."""
 
+    cuts_at_nul = True
+
     def __init__(self, vocab: Any) -> None:
         self._vocab = vocab
         self.size, self.bos, self.eos = int(vocab.n_vocab), int(vocab.token_bos()), int(vocab.token_eos())
@@ -97,7 +99,7 @@ class CyllamaFile:
             model = Sized(str(path), params)
         except Exception as error:  # whatever the package raises where llama.cpp gives no model
             raise binding.cannot_load(path) from error
-        self.handle = model
+        self.handle, self.path = model, path
         self.vocab = CyllamaVocab(model.get_vocab())
         self.context_length = int(model.n_ctx_train)
         self.parameter_count = int(model.n_params)

@@ -43,6 +43,8 @@ def _end_log(library: Any, callback: Any) -> None:
 class LlamaCppVocab:
     """See ``Vocab``."""
 
+    cuts_at_nul = False
+
     def __init__(self, library: Any, vocab: Any) -> None:
         self._library, self._vocab = library, vocab
         self.size = int(library.llama_vocab_n_tokens(vocab))
@@ -89,7 +91,7 @@ class LlamaCppFile:
         model = library.llama_model_load_from_file(str(path).encode(), params)
         if not model:
             raise binding.cannot_load(path)
-        self.handle = model
+        self.handle, self.path = model, path
         weakref.finalize(self, _free_model, library, model, os.getpid())
         self.vocab = LlamaCppVocab(library, library.llama_model_get_vocab(model))
         self.context_length = int(library.llama_model_n_ctx_train(model))

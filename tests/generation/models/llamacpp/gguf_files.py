@@ -3,7 +3,7 @@ Mamba, and of tokenizers of each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +25,22 @@ def byte_level(writer: Any, template: str | None = None) -> list[str]:
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_merges(["a b", "e r", "Ġ t"])
     _add(writer, tokens, types, template)
+    return tokens
+
+
+def with_merges(
+    writer: Any, merges: Iterable[tuple[str, str]], pre: str, added: Mapping[str, int], unmade: Iterable[str] = ()
+) -> list[str]:
+    """A byte-level vocabulary with these merges, cut by a pretokenizer of llama.cpp, and ``added`` tokens with their
+    types, some of which may be made by merges, or bytes, and tokens that are ``unmade``; the tokens in order."""
+    merges = list(merges)
+    pieces = list(dict.fromkeys([*byte_alphabet(), *(one + two for one, two in merges)]))
+    tokens = list(dict.fromkeys(["<|end|>", "<|start|>", *pieces, *unmade, *added]))
+    types = {"<|end|>": CONTROL, "<|start|>": CONTROL, **added}
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_merges([f"{one} {two}" for one, two in merges])
+    _add(writer, tokens, [types.get(token, NORMAL) for token in tokens], None)
     return tokens
 
 
