@@ -48,6 +48,11 @@ class JsonOptions:
         max_number_length: longest number in bytes; None: no limit; "auto": no limit, but plain numbers of which the
             schema allows endlessly many, so that a model could write digits without end, have at most ``OPEN_DIGITS``
             before the point and as many after it, beyond those of the limits and steps that the schema sets.
+        max_items: most items of a list for which the schema sets no limit; a list that must be longer is as long as it
+            must be. None (default): no limit.
+        distinct_items: lists of which no two items may be equal: "schema" (default): those of which the schema says so;
+            "strings": those of strings and nothing else, too; "all": all. A list that must have more items than there
+            are different values, or of which this is not known, is left as it is, and so are tuples.
         max_alternatives: budget: alternatives of one value node after expansion to disjunctive normal form.
         max_automaton_states: budget: states of one string automaton.
         max_steps: budget: steps of compiling one schema, of about a microsecond each.
@@ -69,6 +74,8 @@ class JsonOptions:
     unknown_keywords: Literal["report", "refuse"] = "report"
     max_string_length: int | None = None
     max_number_length: int | Literal["auto"] | None = "auto"
+    max_items: int | None = None
+    distinct_items: Literal["schema", "strings", "all"] = "schema"
     max_alternatives: int = 4_096
     max_automaton_states: int = 20_000
     max_goals: int = 100_000
@@ -226,11 +233,12 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "string_escapes": ("minimal", "any"),
     "number_spellings": ("plain", "any"),
     "additional_members": ("schema", "closed"),
+    "distinct_items": ("schema", "strings", "all"),
     "unsupported": ("error", "ignore"),
     "unknown_keywords": ("report", "refuse"),
 }
 # Least sensible values: no whitespace and the empty string are legal, a number has at least one byte.
-_LIMITS = {"max_whitespace_run": 0, "max_string_length": 0, "max_number_length": 1}
+_LIMITS = {"max_whitespace_run": 0, "max_string_length": 0, "max_number_length": 1, "max_items": 0}
 _BUDGETS = ("max_alternatives", "max_automaton_states", "max_goals", "max_steps")
 
 

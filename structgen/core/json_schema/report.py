@@ -25,9 +25,11 @@ from structgen.core.json_schema.pointers import Pointer, pointer_text
 
 if TYPE_CHECKING:
     from structgen.core.json_schema.context import Context
+    from structgen.options import JsonOptions
 
 Status = Literal["enforced", "annotation", "ignored", "closed", "narrowed", "checked", "misspelt"]
 
+ARRAY_WORDS = frozenset(("items", "prefixItems", "additionalItems", "contains", "minItems", "uniqueItems"))
 _CLOSED = "not in the schema: as if it were false (options.additional_members)"
 
 
@@ -130,6 +132,24 @@ class Trace:
                 self._entries[where] = Entry(where, keyword, *_status(keyword, schema, context))
                 if keyword == "patternProperties":
                     self._visit_key_patterns(schema[keyword], (pointer, keyword), context)
+        if context.options.max_items is not None or context.options.distinct_items != "schema":
+            self._visit_list(schema, pointer, context.options)
+
+    def _visit_list(self, schema: dict[str, Any], pointer: Pointer, options: JsonOptions) -> None:
+        """Note what the options make of lists that a schema speaks of."""
+        kinds = schema.get("type", ())
+        if "array" not in (kinds if isinstance(kinds, list) else [kinds]) and ARRAY_WORDS.isdisjoint(schema):
+            return
+        said = {}
+        if options.max_items is not None:
+            said["maxItems"] = f"at most {options.max_items} items, or as many as there must be (options.max_items)"
+        if options.distinct_items != "schema" and "prefixItems" not in schema:
+            which = "of strings " if options.distinct_items == "strings" else ""
+            said["uniqueItems"] = f"lists {which}are of distinct items, if there are enough (options.distinct_items)"
+        for keyword, reason in said.items():
+            where = pointer_text((pointer, keyword))
+            if keyword not in schema:
+                self._entries[where] = Entry(where, keyword, "narrowed", f"not in the schema: {reason}")
 
     def _visit_key_patterns(self, patterns: Any, pointer: Pointer, context: Context) -> None:
         """Note the patterns of keys that are left out on request."""

@@ -156,11 +156,12 @@ class _Writer:
         places, grammar = self.places, self.grammar
         if root in places:
             return []
+        keeps = self.options.distinct_items != "all"  # else lists of any values are compared, which is no common part
         place, found, max_goals = len(grammar), [root], self.options.max_goals - len(places)
         places[root] = place
         for node in found:
             formula = node.formula
-            if node.shared and (formula.__class__ is Type or formula in _INTEGERS):
+            if keeps and node.shared and (formula.__class__ is Type or formula in _INTEGERS):
                 self.common.append(node)
             if node.objects or node.arrays:
                 for child in node.children():

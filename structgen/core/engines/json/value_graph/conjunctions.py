@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from structgen.core.engines.json.numbers.automaton import automaton
 from structgen.core.engines.json.numbers.spec import NumberSpec, Spelling, prime_to_ten
 from structgen.core.engines.json.value_graph.context import SpecContext
-from structgen.core.engines.json.value_graph.counted import CountedArrays, CountedPlan, counters
+from structgen.core.engines.json.value_graph.counted import CountedArrays, CountedPlan, Counter, counters
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.key_classes import ObjectBuilder, encodable
 from structgen.core.engines.json.value_graph.node import NODE_BYTES
@@ -294,7 +294,7 @@ class Conjunctions:
         if len(literals) == 1 and literals[0].__class__ is Idx:
             (whole,) = cast("tuple[Idx]", literals)
             if whole.lo == 0 and whole.hi is None:  # most arrays say no more than this
-                return ArraySpec([], self._node(whole.value), 0, None)
+                return ArraySpec([], self._node(whole.value), 0, self._options.max_items)
         least, most = 0, None
         ranges: list[tuple[int, int | None, Formula]] = []
         distinct: bool | None = None
@@ -319,10 +319,17 @@ class Conjunctions:
             return None
         if distinct and most is not None and most < 2:
             distinct = None
+        if most is None and self._options.max_items is not None:
+            most = self._most_items(least, ranges, counted)
         if counted:
             return self._counted.build(CountedPlan(ranges, counted, least, most, bool(distinct)))
         prefix, rest = self._items(ranges)
         return ArraySpec(prefix, rest, least, most, distinct)
+
+    def _most_items(self, least: int, ranges: list[tuple[int, int | None, Formula]], counted: list[Counter]) -> int:
+        """``max_items``, or as many as there must be: at the places that are named, and to be counted."""
+        named = max([0, *[hi if hi is not None else lo for lo, hi, _ in ranges]])
+        return max(self._options.max_items or 0, least, named, sum(each.lo + each.least for each in counted))
 
     def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[ValueNode], ValueNode]:
         """Nodes of the items before the last boundary, one each, and of all later items."""

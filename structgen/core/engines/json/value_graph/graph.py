@@ -18,6 +18,7 @@ from structgen.core.engines.json.value_graph.context import Formulas, SpecContex
 from structgen.core.engines.json.value_graph.key_classes import record_spec
 from structgen.core.engines.json.value_graph.liveness import (
     array_live,
+    make_distinct,
     possibly_live,
     prune,
     reachable,
@@ -118,6 +119,9 @@ class ValueGraph:
             self._pending = [node for node in reachable(root) if not node.expanded]
             self._drain()
         new = [node for node in self.nodes.values() if not node.shared]
+        if self.options.distinct_items != "schema":
+            for node in new:
+                make_distinct(node, only_strings=self.options.distinct_items == "strings")
         unsettled = solve(new)
         if unsettled:
             self._check_distinct(root, unsettled)
@@ -134,6 +138,8 @@ class ValueGraph:
         hint = "Relax conditions that exclude each other."
         if self.options.additional_members == "closed":
             hint += ' With additional_members="schema", members that are not declared are allowed.'
+        if self.options.distinct_items != "schema":
+            hint += ' With distinct_items="schema", items may be equal where the schema does not say otherwise.'
         message = "no JSON value satisfies the schema"
         assert isinstance(self.lowered, Lowered)
         whole = self.lowered.root

@@ -53,6 +53,19 @@ def _alive(node: ValueNode, live: Live) -> bool:
     return bool(node.arrays) and any(array_live(spec, live) for spec in node.arrays)
 
 
+def make_distinct(node: ValueNode, *, only_strings: bool) -> None:
+    """Read the lists of a value node, which is not solved yet, as if their items had to be distinct, where that leaves
+    some: ``JsonOptions.distinct_items``."""
+    for spec in node.arrays:
+        if isinstance(spec, ArraySpec) and spec.distinct is None and not spec.prefix and spec.equal is None:
+            items = spec.rest
+            is_plain = not (items.objects or items.arrays)
+            if only_strings and not (is_plain and items.strings and not (items.numbers or items.flags)):
+                continue
+            if spec.least < 2 or (is_plain and _count(items, spec.least, _is_scalar_live)[0] >= spec.least):
+                spec.distinct = True
+
+
 # --- the fixpoint ---
 def solve(nodes: Iterable[ValueNode]) -> list[ValueNode]:
     """Set ``live`` on expanded nodes: the least fixpoint. Linear where no value node waits for a later one.
