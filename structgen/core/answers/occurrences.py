@@ -129,10 +129,10 @@ def occurrences(schema: Any, dialect: Dialect) -> list[Occurrence]:
 def _within(schema: Any, path: Path, dialect: Dialect, under: tuple[str, ...]) -> Iterator[Occurrence]:
     if not isinstance(schema, dict):
         return
-    hides = dialect.overriding_ref and "$ref" in schema
+    read = dialect.read_of(schema)
     for name, value in schema.items():
         entry = dialect.keywords.get(name)
-        if entry is None or (hides and name != "$ref") or not _is_read(entry, schema):
+        if entry is None or name not in read or not _is_read(entry, schema):
             continue
         if name in dialect.speaking:
             yield from _of_keyword(entry, value, (*path, name), under)

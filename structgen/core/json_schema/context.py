@@ -259,7 +259,7 @@ class Context:
             if dialect.overriding_ref and "$ref" in schema:
                 if trace is not None:
                     trace.visit(schema, pointer, self)
-                schema = {"$ref": schema["$ref"]}
+                schema = dialect.read_of(schema)
             elif dialect.identifier in schema:
                 inner = self.within(schema, pointer)
                 if inner is not self:

@@ -14,7 +14,7 @@ from structgen.core.json_schema import (
     keywords_scalar,
     unevaluated,
 )
-from structgen.core.json_schema.keyword import TABLE, Function, Keyword
+from structgen.core.json_schema.keyword import OWN, TABLE, Function, Keyword
 from structgen.core.json_schema.keywords_object import PLAIN
 from structgen.core.json_schema.spelling import ELSEWHERE, MAX_ORDINARY, doubt_words, misspelt, misspelt_format
 
@@ -58,6 +58,13 @@ class Dialect:
     not_plain: frozenset[str] = field(init=False)
     ordinary: set[str] = field(init=False)
     own_formats: set[str] = field(init=False)
+
+    def read_of(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """What is read of a schema: up to draft 7 ``$ref`` hides the keywords next to it, but for our own, of which
+        those drafts say nothing."""
+        if not self.overriding_ref or "$ref" not in schema:
+            return schema
+        return {word: schema[word] for word in ("$ref", OWN) if word in schema}
 
     def __post_init__(self) -> None:
         opening = {self.identifier, "$ref"} if self.overriding_ref else {self.identifier}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Schema: TypeAlias = dict[str, Any]
 Function: TypeAlias = Callable[[Any, Schema, "Pointer", "Context"], Formula | list[Formula]]
+OWN = "x-structgen"
+"""The keyword that is none of JSON Schema's."""
 F = TypeVar("F", bound=Function)
 Forms = Literal["none", "one", "list", "map", "one or list"]
 

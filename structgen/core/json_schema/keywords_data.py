@@ -3,18 +3,19 @@
 ``"x-structgen": {"quoteOf": {"text": "..."}}`` says of strings that they are a part of the text, word for word;
 ``{"oneOf": ["...", ...]}`` that they are one of some names. Where a name stands in place of either, the documents come
 with the request, and `with_sources` puts a name there that holds them. ``{"max_tokens": 60, "temperature": 1.0}`` says
-how values are written, which decoding keeps (`structgen.core.json_schema.regions`).
+how values are written, which decoding keeps (`structgen.core.json_schema.regions`). ``{"without": [...]}`` takes values
+away, of any type. The keyword holds beside ``$ref`` in all drafts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from structgen.core.json_schema import checks
-from structgen.core.json_schema.formula.language import TRUE, Enum, Formula, Quoted, Type, and_, or_
+from structgen.core.json_schema.formula.language import Enum, Formula, Quoted, Type, and_, not_, or_
 from structgen.core.json_schema.formula.values import ANY, STRING
-from structgen.core.json_schema.keyword import Keyword, Schema
+from structgen.core.json_schema.keyword import OWN, Keyword, Schema
 from structgen.core.regions import TERMS, region_of
 from structgen.core.text_sets.references import Documents, SourceReference
 from structgen.errors import ConstraintError, OptionsError, SchemaError
@@ -27,32 +28,47 @@ if TYPE_CHECKING:
 
     Source = str | Mapping[str, str] | Iterable[str] | Corpus | NameSet
 
-NAME = "x-structgen"
-QUOTE_OF, ONE_OF, BOUNDARY, FOLD = "quoteOf", "oneOf", "boundary", "fold"
-WORDS = frozenset({QUOTE_OF, ONE_OF, BOUNDARY, FOLD, *TERMS})
+QUOTE_OF, ONE_OF, BOUNDARY, FOLD, WITHOUT = "quoteOf", "oneOf", "boundary", "fold", "without"
+WORDS = frozenset({QUOTE_OF, ONE_OF, BOUNDARY, FOLD, WITHOUT, *TERMS})
 _DATA = frozenset({"const", "default", "enum", "examples"})  # whose values are no schemas
 _NOT_STRING = Type(ANY & ~STRING)
 _FORMS = 'the name of a source, {"text": "..."} or {"documents": {"name": "...", ...}}'
 
 
-@Keyword(NAME, "")
+@Keyword(OWN, "")
 def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """A part of some documents, or one of some names; true of what is no string. How it is written changes no value."""
     given = checks.mapping(value, pointer)
     unknown = sorted(given.keys() - WORDS)
-    if unknown or not given.keys() & {QUOTE_OF, ONE_OF, *TERMS}:
-        checks.refuse(pointer, f'an object with "{QUOTE_OF}", "{ONE_OF}" or {", ".join(TERMS)}', value)
+    if unknown or not given.keys() & {QUOTE_OF, ONE_OF, WITHOUT, *TERMS}:
+        checks.refuse(pointer, f'an object with "{QUOTE_OF}", "{ONE_OF}", "{WITHOUT}" or {", ".join(TERMS)}', value)
     try:
         region_of({name: given[name] for name in TERMS if name in given})
     except OptionsError as error:
-        raise SchemaError(str(error), pointer=_text(pointer), keyword=NAME) from error
+        raise SchemaError(str(error), pointer=_text(pointer), keyword=OWN) from error
     parts: list[Formula] = []
     if ONE_OF in given:
         parts.append(Enum(_names(given[ONE_OF], (pointer, ONE_OF))))
     if QUOTE_OF in given:
         parts.append(Quoted(_corpus(given, (pointer, QUOTE_OF))))
     formula = and_(*parts)
-    return formula if schema.get("type") == "string" else or_(_NOT_STRING, formula) if parts else TRUE
+    if parts and schema.get("type") != "string":
+        formula = or_(_NOT_STRING, formula)
+    if WITHOUT in given:
+        where = (pointer, WITHOUT)
+        formula = and_(
+            formula, not_(Enum([checks.json_value(each, where) for each in checks.array(given[WITHOUT], where)]))
+        )
+    return formula
+
+
+def taking_away(schema: Any, values: Sequence[Any]) -> Any:
+    """A schema without some values, each in all its spellings; equal as JSON Schema has it."""
+    if not values or schema is False:
+        return schema
+    whole = {} if schema is True else schema
+    own = whole.get(OWN, {})
+    return {**whole, OWN: {**own, WITHOUT: [*own.get(WITHOUT, ()), *values]}}
 
 
 def _names(given: Any, pointer: Pointer) -> list[str]:
@@ -79,7 +95,7 @@ def _corpus(given: dict[str, Any], pointer: Pointer) -> Corpus:
     try:
         return known_corpus(documents, boundary, fold)
     except (ConstraintError, OptionsError) as error:
-        raise SchemaError(str(error), pointer=_text(pointer), keyword=NAME) from error
+        raise SchemaError(str(error), pointer=_text(pointer), keyword=OWN) from error
 
 
 def _documents(source: Any, pointer: Pointer) -> Mapping[str, Any] | Corpus:
@@ -106,7 +122,7 @@ def _refuse_name(name: str, pointer: Pointer) -> NoReturn:
     raise SchemaError(
         f"no source is called {name!r:.100}",
         pointer=_text(pointer),
-        keyword=NAME,
+        keyword=OWN,
         hint='Give it with the schema (sources={"' + name[:100] + '": ...}), or write its text in place of the name.',
     )
 
@@ -123,7 +139,7 @@ def with_sources(schema: Any, sources: Mapping[str, Source]) -> Any:
     """
     if isinstance(schema, Mapping):
         changed = {
-            key: _filled(value, sources) if key == NAME else value if key in _DATA else with_sources(value, sources)
+            key: _filled(value, sources) if key == OWN else value if key in _DATA else with_sources(value, sources)
             for key, value in schema.items()
         }
         return changed if any(changed[key] is not schema[key] for key in changed) else schema
@@ -224,6 +240,6 @@ def without_sources(schema: Any) -> Any:
         return {
             key: value if key in _DATA else without_sources(value)
             for key, value in schema.items()
-            if key != NAME or not isinstance(value, Mapping) or not value.keys() & WORDS
+            if key != OWN or not isinstance(value, Mapping) or not value.keys() & WORDS
         }
     return [without_sources(item) for item in schema] if isinstance(schema, list) else schema

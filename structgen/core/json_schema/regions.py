@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from structgen.core.json_schema.keywords_data import NAME
+from structgen.core.json_schema.keyword import OWN
 from structgen.core.json_schema.pointers import unescape
 from structgen.core.regions import TERMS, Region
 
@@ -22,7 +22,7 @@ def has_regions(schema: Any) -> bool:
     while waiting:
         one = waiting.pop()
         if isinstance(one, Mapping):
-            if NAME in one and _terms(one):
+            if OWN in one and _terms(one):
                 return True
             waiting += one.values()
         elif isinstance(one, list):
@@ -46,7 +46,7 @@ def region_at(schema: Any, pointer: str) -> Region | None:
 
 
 def _terms(schema: Mapping[str, Any]) -> dict[str, Any]:
-    given = schema.get(NAME)
+    given = schema.get(OWN)
     return {name: given[name] for name in TERMS if name in given} if isinstance(given, Mapping) else {}
 
 

@@ -203,7 +203,7 @@ class Trace:
 
 def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Status, str]:
     dialect = context.dialect
-    if dialect.overriding_ref and "$ref" in schema and keyword != "$ref":
+    if keyword not in dialect.read_of(schema):
         return "ignored", f"up to draft 7 $ref hides the keywords next to it ({dialect.name})"
     entry = dialect.keywords.get(keyword)
     if entry is not None and keyword in dialect.speaking:

@@ -162,3 +162,65 @@ def test_sources_are_written_in() -> None:
 def test_the_report_says_that_it_is_enforced() -> None:
     grammar = json_schema(in_object(quoted()), sources={"letter": "abc"}).compile(VOCABULARY)
     assert "/properties/q/x-structgen" in str(grammar.report) and "ignored" not in str(grammar.report)
+
+
+TEXT = "alpha beta"
+QUOTE = {"x-structgen": {"quoteOf": {"text": TEXT}}}
+NAMES = {"x-structgen": {"oneOf": ["alpha", "cd"]}}
+LESS = {"x-structgen": {"without": ["zz", 1]}}
+PLACES: dict[str, tuple[Any, str]] = {  # a schema around it, and a text of it with a place for a string
+    "items": (lambda own: {"type": "array", "items": own}, '["%s"]'),
+    "contains": (lambda own: {"type": "array", "contains": own}, '["%s"]'),
+    "unevaluatedItems": (lambda own: {"unevaluatedItems": own}, '["%s"]'),
+    "patternProperties": (lambda own: {"patternProperties": {"a": own}}, '{"a": "%s"}'),
+    "additionalProperties": (lambda own: {"additionalProperties": own}, '{"a": "%s"}'),
+    "unevaluatedProperties": (lambda own: {"unevaluatedProperties": own}, '{"a": "%s"}'),
+    "dependentSchemas": (lambda own: {"dependentSchemas": {"a": {"properties": {"a": own}}}}, '{"a": "%s"}'),
+    "propertyNames": (lambda own: {"type": "object", "propertyNames": own}, '{"%s": 1}'),
+    "declared names": (lambda own: {"propertyNames": own, "properties": {"alpha": {}, "zz": {}}}, '{"%s": 1}'),
+    "names in patterns": (lambda own: {"propertyNames": own, "patternProperties": {"": {}}}, '{"%s": 1}'),
+    "anyOf": (lambda own: {"anyOf": [own, {"type": "null"}]}, '"%s"'),
+    "oneOf": (lambda own: {"oneOf": [own, {"type": "null"}]}, '"%s"'),
+    "allOf": (lambda own: {"allOf": [own, {"type": "string"}]}, '"%s"'),
+    "then": (lambda own: {"if": {"type": "string"}, "then": own}, '"%s"'),
+    "twice not": (lambda own: {"not": {"not": own}}, '"%s"'),
+    "$ref": (lambda own: {"$ref": "#/$defs/a", "$defs": {"a": own}}, '"%s"'),
+    "beside $ref": (lambda own: {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}, **own}, '"%s"'),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("own", [QUOTE, NAMES, LESS], ids=["quote", "names", "less"])
+def test_it_holds_wherever_a_schema_stands_or_is_refused(place: str, own: dict[str, Any]) -> None:
+    schema, text = PLACES[place][0](own), PLACES[place][1]
+    try:
+        grammar = json_schema(schema).compile(VOCABULARY)
+    except UnsupportedSchemaError as error:
+        assert own is QUOTE and error.keyword == "x-structgen" and "quote" in str(error)
+        return
+    for word, expected in (("alpha", True), ("zz", False)):
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes((text % word).encode()) and matcher.is_accepting()) == expected, word
+
+
+@pytest.mark.parametrize("own", [QUOTE, NAMES, LESS], ids=["quote", "names", "less"])
+@pytest.mark.parametrize("draft", ["draft3", "draft4", "draft6", "draft7"])
+def test_it_holds_beside_references_that_hide_keywords(draft: Any, own: dict[str, Any]) -> None:
+    schema = {"$ref": "#/definitions/a", "definitions": {"a": {"type": "string"}}, "maxLength": 1, **own}
+    constraint = json_schema(schema, JsonOptions(dialect=draft))
+    grammar = constraint.compile(VOCABULARY)
+    for word, expected in (("alpha", True), ("zz", False)):
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(b'"%s"' % word.encode()) and matcher.is_accepting()) == expected, word
+    report = grammar.report.to_dict()
+    assert report["/x-structgen"]["status"] == "enforced" and report["/maxLength"]["status"] == "ignored"
+
+
+@pytest.mark.parametrize("draft", ["draft3", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"])
+def test_without_takes_values_away_in_every_draft(draft: Any) -> None:
+    schema = {"$ref": "#/definitions/a", "definitions": {"a": {"enum": ["p", "q", 1, [1]]}}}
+    constraint = json_schema(schema, JsonOptions(dialect=draft, string_escapes="any", number_spellings="any"))
+    grammar = constraint.without(["p"]).without([1]).compile(VOCABULARY)
+    for text, expected in (('"p"', False), ('"\\u0070"', False), ('"q"', True), ("1.0", False), ("[1]", True)):
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) == expected, text

@@ -85,9 +85,7 @@ class SimpleSchema:
     def _simple(self, schema: Any, path: tuple[Any, ...]) -> Simple | None:
         if isinstance(schema, bool):
             return {} if schema else None
-        words = {name for name in schema if name in self._dialect.speaking}
-        if self._dialect.overriding_ref and "$ref" in schema:
-            words = {"$ref"}
+        words = {name for name in self._dialect.read_of(schema) if name in self._dialect.speaking}
         simple = self._by_words(schema, words, path)
         if simple is None:
             return None
