@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from structgen.core.json_schema.keyword import OWN
 from structgen.core.json_schema.keywords_data import (
     BOUNDARY,
     FOLD,
     ONE_OF,
-    OWN,
     QUOTE_OF,
     written_documents,
     written_names,
