@@ -67,8 +67,8 @@ def taking_away(schema: Any, values: Sequence[Any]) -> Any:
     if not values or schema is False:
         return schema
     whole = {} if schema is True else schema
-    own = whole.get(OWN, {})
-    return {**whole, OWN: {**own, WITHOUT: [*own.get(WITHOUT, ()), *values]}}
+    given = whole.get(OWN, {})
+    return {**whole, OWN: {**given, WITHOUT: [*given.get(WITHOUT, ()), *values]}}
 
 
 def _names(given: Any, pointer: Pointer) -> list[str]:
