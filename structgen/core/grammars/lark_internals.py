@@ -6,7 +6,7 @@ pyproject.toml. Imports Lark when used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -53,6 +53,22 @@ def load_grammar(
     builder._definitions = _Definitions(check)
     builder.load_grammar(text, name)
     return builder.build()
+
+
+def with_patterns(grammar: Any, names: Collection[str]) -> set[str]:
+    """Give a pattern that no text has to those of these terminals that are declared only; gives back which.
+
+    Lark calls the literal ``"x"`` X where no terminal with a pattern is called so, and takes it for a declared one.
+    """
+    from lark import Tree
+    from lark.lexer import PatternRE
+
+    declared = {name for name, (tree, _) in grammar.term_defs if tree is None and name in names}
+    grammar.term_defs = [
+        (name, (Tree("pattern", [PatternRE(f"(?!){name}")]), priority) if name in declared else (tree, priority))
+        for name, (tree, priority) in grammar.term_defs
+    ]
+    return declared
 
 
 class _Definitions(dict[str, Any]):
