@@ -24,9 +24,7 @@ DECLARED = [  # grammars that declare X, a text that they take, and one that the
 
 
 @pytest.mark.parametrize(("source", "taken", "refused"), DECLARED)
-@pytest.mark.parametrize(
-    "given", [structgen.regex("[ab]"), structgen.choice(["a", "b"]), structgen.NameSet.build(["a", "b"])]
-)
+@pytest.mark.parametrize("given", GIVEN)
 def test_a_declared_terminal_is_no_literal_of_its_letters(source: str, taken: str, refused: str, given: Any) -> None:
     grammar = structgen.lark(f"{source}\n%declare X", terminals={"X": given}).compile(LETTERS)
     for text, expected in ((taken, True), (refused, False)):
@@ -37,5 +35,5 @@ def test_a_declared_terminal_is_no_literal_of_its_letters(source: str, taken: st
 def test_what_took_the_place_of_json_is_no_literal_either() -> None:
     literal = "structgen_json_0"
     source = f'start: "{literal}" %json {{"type": "integer"}}'
-    matcher = structgen.lark(source, dialect="lark").compile(LETTERS).matcher()
+    matcher = structgen.lark(source).compile(LETTERS).matcher()
     assert matcher.accept_bytes(f"{literal}7".encode()) and matcher.is_accepting()
