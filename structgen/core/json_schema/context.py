@@ -256,16 +256,14 @@ class Context:
         closing: Closing | None = None
         if self._watched or not dialect.opening.isdisjoint(schema):
             trace = self.trace
-            if dialect.overriding_ref and "$ref" in schema:
-                if trace is not None:
-                    trace.visit(schema, pointer, self)
-                schema = dialect.read_of(schema)
-            elif dialect.identifier in schema:
+            read = dialect.read_of(schema)
+            if read is schema and dialect.identifier in schema:
                 inner = self.within(schema, pointer)
                 if inner is not self:
                     return inner.lower(schema, pointer, in_place=in_place)
             if trace is not None:
                 trace.visit(schema, pointer, self)
+            schema = read
             if self.closes and not in_place:
                 closing = Closing(schema, pointer, self)
         if "properties" in schema and schema.get("type") == "object" and not self.closes:

@@ -60,8 +60,8 @@ class Dialect:
     own_formats: set[str] = field(init=False)
 
     def read_of(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """What is read of a schema: up to draft 7 ``$ref`` hides the keywords next to it, but for our own, of which
-        those drafts say nothing."""
+        """What is read of a schema: the schema itself, or of one with ``$ref`` up to draft 7, which hides the keywords
+        next to it, a copy of the rest: ``$ref`` and ``x-structgen``, of which those drafts say nothing."""
         if not self.overriding_ref or "$ref" not in schema:
             return schema
         return {word: schema[word] for word in ("$ref", OWN) if word in schema}

@@ -83,8 +83,8 @@ def in_place(site: Site) -> Iterator[tuple[Any, Pointer, Context, Formula]]:
 
 
 def is_only_ref(site: Site) -> bool:
-    """Whether ``$ref`` hides all other keywords of the schema."""
-    return site.context.dialect.overriding_ref and "$ref" in site.schema
+    """Whether ``$ref`` hides the other keywords of the schema that speak of members and items."""
+    return site.context.dialect.read_of(site.schema) is not site.schema
 
 
 # --- objects ---------------------------------------------------------------------------------------------------------
