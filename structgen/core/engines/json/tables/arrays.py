@@ -95,7 +95,7 @@ def write_tables(root: ValueNode, pool: AutomatonPool, options: JsonOptions) -> 
         known = pool.beginnings[under] = _head(options)
     writer = _Writer(pool, options, known)
     new = writer.reach(root)
-    if writer.common:
+    if writer.common and not writer.distinct:  # else they may hold lists that are compared, and none is kept
         begun = _Writer(pool, options, known if len(known.places) < MAX_COMMON else _head(options))
         for node in writer.common:
             begun.write(begun.reach(node))
@@ -156,12 +156,11 @@ class _Writer:
         places, grammar = self.places, self.grammar
         if root in places:
             return []
-        keeps = self.options.distinct_items != "all"  # else lists of any values are compared, which is no common part
         place, found, max_goals = len(grammar), [root], self.options.max_goals - len(places)
         places[root] = place
         for node in found:
             formula = node.formula
-            if keeps and node.shared and (formula.__class__ is Type or formula in _INTEGERS):
+            if node.shared and (formula.__class__ is Type or formula in _INTEGERS):
                 self.common.append(node)
             if node.objects or node.arrays:
                 for child in node.children():
