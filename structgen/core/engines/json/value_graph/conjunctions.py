@@ -319,17 +319,23 @@ class Conjunctions:
             return None
         if distinct and most is not None and most < 2:
             distinct = None
-        if most is None and self._options.max_items is not None:
+        if most is None:
             most = self._most_items(least, ranges, counted)
         if counted:
             return self._counted.build(CountedPlan(ranges, counted, least, most, bool(distinct)))
         prefix, rest = self._items(ranges)
         return ArraySpec(prefix, rest, least, most, distinct)
 
-    def _most_items(self, least: int, ranges: list[tuple[int, int | None, Formula]], counted: list[Counter]) -> int:
-        """``max_items``, or as many as there must be: at the places that are named, and to be counted."""
-        named = max([0, *[hi if hi is not None else lo for lo, hi, _ in ranges]])
-        return max(self._options.max_items or 0, least, named, sum(each.lo + each.least for each in counted))
+    def _most_items(
+        self, least: int, ranges: list[tuple[int, int | None, Formula]], counted: list[Counter]
+    ) -> int | None:
+        """``max_items`` (None: no limit), or as many as there must be: at the places that are named, and to be
+        counted."""
+        limit = self._options.max_items
+        if limit is None:
+            return None
+        named = max((lo if hi is None else hi for lo, hi, _ in ranges), default=0)
+        return max(limit, least, named, sum(each.lo + each.least for each in counted))
 
     def _items(self, ranges: list[tuple[int, int | None, Formula]]) -> tuple[list[ValueNode], ValueNode]:
         """Nodes of the items before the last boundary, one each, and of all later items."""
