@@ -164,14 +164,15 @@ class _Machine:
     def __init__(self, steps: Sequence[_Step], unknown: CharSet) -> None:
         self._steps = steps
         self.segments, joint = partition([*(charset for step in steps for charset in step.sets), unknown])
-        self.is_unknown = [bool(mask >> sum(len(step.sets) for step in steps) & 1) for mask in joint]
         self.masks: list[tuple[int, ...]] = []
+        self.is_unknown: list[bool] = []
         for mask in joint:
             parts, shift = [], 0
             for step in steps:
                 parts.append(mask >> shift & (1 << len(step.sets)) - 1)
                 shift += len(step.sets)
             self.masks.append(tuple(parts))
+            self.is_unknown.append(bool(mask >> shift & 1))
         self.start: State = frozenset([tuple(step.start for step in steps)])
 
     def after(self, state: State, border: bool, masks: tuple[int, ...]) -> State:
@@ -219,7 +220,7 @@ def _explored(machine: _Machine) -> Pretokens:
         rows.append(row)
         if len(states) > MAX_STATES:
             raise TokenizerError(f"The expression that the tokenizer cuts texts by needs more than {MAX_STATES} states")
-    if any(row == DEAD and not unknown for row, unknown in zip(rows[0][0], machine.is_unknown, strict=True)):
+    if any(target == DEAD and not unknown for target, unknown in zip(rows[0][0], machine.is_unknown, strict=True)):
         raise TokenizerError("The tokenizer cuts texts by an expression that leaves some text out")
     table = np.array(rows, np.int32)
     may_end = np.array([machine.may_end(state) for state in states])

@@ -28,6 +28,9 @@ _LOGGER = logging.getLogger(__name__)
 _LOGGER.addHandler(logging.NullHandler())  # warnings of llama.cpp are not for users who did not ask for a log
 _LAST_ERRORS: deque[str] = deque(maxlen=4)
 
+# enum llama_token_attr
+UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
+
 
 class Vocab(Protocol):
     """``llama_vocab``: ids as llama.cpp sees them.

@@ -17,13 +17,11 @@ from structgen.core.tokenization.canonical import BytePairEncoding
 from structgen.core.tokenization.reading import DIGIT, GPT2, apart_from_others, byte_pairs, split_pattern
 from structgen.core.vocabulary.tokenizer_json import byte_level_speller
 from structgen.errors import TokenizerError
-from structgen.generation.models.llamacpp.binding import ModelFile
+from structgen.generation.models.llamacpp.binding import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, ModelFile
 from structgen.generation.models.llamacpp.header import read_values, texts_of
 
 MODEL, PRE, MERGES = "tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.merges"
-# enum llama_token_attr
-UNKNOWN, NORMAL, CONTROL, USER_DEFINED = 1, 4, 8, 16
-STRIPS = {128: "lstrip", 256: "rstrip", 512: "single_word"}
+STRIPS = {128: "lstrip", 256: "rstrip", 512: "single_word"}  # enum llama_token_attr
 _ADVICE = "Leave spelling out, or use a model whose tokenizer is known"
 
 
@@ -67,11 +65,10 @@ def encoding_of(file: ModelFile, texts: Sequence[str], attributes: Sequence[int]
         TokenizerError: it is no byte pair encoding, or a part of it is not known here, by its name.
         ModelError: the file's head is damaged.
     """
-    values = read_values(file.path, {MODEL, PRE, MERGES})
-    kind, name = values.get(MODEL), values.get(PRE)
+    kind, name = file.metadata(MODEL), file.metadata(PRE)
     if kind != "gpt2":
         raise TokenizerError(f"The model file has a tokenizer of kind {kind!r}, no byte-level BPE (gpt2). {_ADVICE}")
-    pretokenizer = PRETOKENIZERS.get(name) if isinstance(name, str) else None
+    pretokenizer = PRETOKENIZERS.get(name or "")
     if pretokenizer is None:
         raise TokenizerError(
             f"The model file's texts are cut by the pretokenizer {name!r:.60}, which is not followed; known: "
@@ -89,7 +86,10 @@ def encoding_of(file: ModelFile, texts: Sequence[str], attributes: Sequence[int]
             spelled |= {token}
     return byte_pairs(
         {token: spell(text) for text, token in normal.items()},
-        [tuple(pair.split(" ")) for pair in dict.fromkeys(texts_of(file.path, values, MERGES))],  # the first one counts
+        [
+            tuple(pair.split(" "))
+            for pair in dict.fromkeys(texts_of(file.path, read_values(file.path, {MERGES}), MERGES))
+        ],  # the first one counts
         normal | users,  # names are cut out before: what a merge takes of them is never there
         [apart_from_others(split_pattern(pattern)) for pattern in pretokenizer.patterns],
         takes_whole=pretokenizer.takes_whole,

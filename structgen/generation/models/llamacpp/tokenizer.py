@@ -14,12 +14,18 @@ from structgen.core.tokenization.canonical import BytePairEncoding
 from structgen.core.vocabulary.tokenizer_json import byte_level_speller, byte_of_piece, spell_sentencepiece
 from structgen.core.vocabulary.transformers_reader import TokenizerContents
 from structgen.errors import TokenizerError
-from structgen.generation.models.llamacpp.binding import ModelFile
+from structgen.generation.models.llamacpp.binding import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    ModelFile,
+)
 from structgen.generation.models.llamacpp.chat_template import ChatTemplate
 from structgen.generation.models.llamacpp.spelling import encoding_of
 
-# enum llama_token_attr
-UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 2, 4, 8, 16, 32
 SENTENCEPIECE = ("llama", "t5")  # tokenizer.ggml.model: BPE by scores, unigram
 BYTE_LEVEL = ("gpt2",)
 REFUSED = {
