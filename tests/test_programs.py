@@ -16,7 +16,7 @@ for package in ("cyllama", "gguf", "jinja2"):
 
 PAGES = ["README.md", "docs/generation.md", "docs/tools.md", "docs/how_to/records_from_text.md"]
 EXAMPLES = ["record_from_text", "tool_loop", "many_callers", "streaming_partial"]
-OWN = {
+X_STRUCTGEN = {
     "a_class_and_a_function": (
         "import structgen\nclass Point:\n    x: int\n    def __init__(self, x: int) -> None: self.x = x\n"
         "def area(of: Point) -> int: return of.x\n"
@@ -42,6 +42,6 @@ OWN = {
 def test_they_end_by_themselves(tmp_path: Path) -> None:
     programs = {page.replace("/", "_"): "\n".join(block.code for block in blocks(page)) for page in PAGES}
     programs |= {name: (ROOT / "examples" / f"{name}.py").read_text() for name in EXAMPLES}
-    found = exit_codes(programs | OWN, tmp_path)
+    found = exit_codes(programs | X_STRUCTGEN, tmp_path)
     wrong = {name: result for name, result in found.items() if result[0] != (3 if name == "an_exit_code" else 0)}
     assert wrong == {}

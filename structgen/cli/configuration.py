@@ -21,7 +21,7 @@ from structgen.options import near_name
 
 MOST = 1 << 20
 """Bytes of a file of options."""
-OWN = ("config", "help")  # what is not taken from files
+X_STRUCTGEN = ("config", "help")  # what is not taken from files
 _OF_KUBERNETES = re.compile(r"(SERVICE_(HOST|PORT)|PORT_[0-9]).*")  # of a service that has the name of the prefix
 _LISTS = (list, tuple)
 
@@ -76,7 +76,7 @@ def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
 
 
 def _parameters(context: typer.Context) -> dict[str, Any]:
-    return {str(each.name): each for each in context.command.params if each.name not in OWN}
+    return {str(each.name): each for each in context.command.params if each.name not in X_STRUCTGEN}
 
 
 def _hint(name: str, known: Mapping[str, Any], prefix: str = "") -> str:

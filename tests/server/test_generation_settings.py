@@ -22,12 +22,12 @@ from structgen.server.settings import ServingSettings
 from tests.server.tiny import EOS, VOCABULARY, generator
 from tests.server.tiny_server import serving
 
-OWN = ModelDefaults("skeleton", 0.6, 0.9, 20, 0.05, repetition_penalty=1.2, max_new_tokens=7)
+X_STRUCTGEN = ModelDefaults("skeleton", 0.6, 0.9, 20, 0.05, repetition_penalty=1.2, max_new_tokens=7)
 NAMES = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 
 
 def drawn(settings: ServingSettings, **asked: Any) -> tuple[Any, ...]:
-    params = sampling_of(CompletionRequest(prompt="a", **asked), VOCABULARY, settings.of_model(OWN))
+    params = sampling_of(CompletionRequest(prompt="a", **asked), VOCABULARY, settings.of_model(X_STRUCTGEN))
     return tuple(getattr(params, name) for name in NAMES)
 
 
@@ -47,7 +47,7 @@ def test_others_take_their_place() -> None:
 def test_the_most_tokens(settings: Any, tokens: int) -> None:
     """Whatever a request asks for: it is a limit, as in vLLM."""
     own = generator()
-    own.defaults = replace(OWN, repetition_penalty=1.0)
+    own.defaults = replace(X_STRUCTGEN, repetition_penalty=1.0)
     body: dict[str, Any] = {"max_tokens": 12, "logit_bias": {str(EOS): -100}}
     with serving(own, generation_settings=settings) as server, httpx2.Client(base_url=server.url) as http:
         for path, prompt in (

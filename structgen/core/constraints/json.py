@@ -23,8 +23,8 @@ from structgen.core.constraints.combined import Combinable
 from structgen.core.constraints.sources import Source
 from structgen.core.constraints.text import choice, compiled_regex
 from structgen.core.json_prefix import loads_partial
-from structgen.core.json_schema.keyword import OWN
-from structgen.core.json_schema.keywords_data import taking_away, with_sources, without_sources, written_out
+from structgen.core.json_schema.keyword import X_STRUCTGEN
+from structgen.core.json_schema.keywords_data import with_sources, without_sources, without_values, written_out
 from structgen.core.json_schema.loading import load_schema
 from structgen.core.json_schema.lowering import may_be_open, open_objects
 from structgen.core.json_schema.plain import plain_json
@@ -77,11 +77,11 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
     @cached_property
     def has_regions(self) -> bool:
         """Whether the schema says of parts how they are written. Looked for once, where the keyword is."""
-        return OWN in self._key and has_regions(self._schema)
+        return X_STRUCTGEN in self._key and has_regions(self._schema)
 
     def without(self, values: Sequence[Any]) -> JsonSchemaConstraint[T]:
         """The same constraint without some values, each in all its spellings; equal as JSON Schema has it."""
-        schema = taking_away(self._schema, values)  # beside what is there, so that references stay what they are
+        schema = without_values(self._schema, values)  # beside what is there, so that references stay what they are
         return self if schema is self._schema else replace(self, _schema=schema, _key=_key_of(schema))
 
     def compile(self, vocabulary: Vocabulary) -> Any:

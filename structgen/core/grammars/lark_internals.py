@@ -55,10 +55,11 @@ def load_grammar(
     return builder.build()
 
 
-def with_patterns(grammar: Any, names: Collection[str]) -> set[str]:
-    """Give a pattern that no text has to those of these terminals that are declared only; gives back which.
+def set_apart(grammar: Any, names: Collection[str]) -> set[str]:
+    """Set those of the named terminals that are declared without a pattern apart from literals; returns their names.
 
-    Lark calls the literal ``"x"`` X where no terminal with a pattern is called so, and takes it for a declared one.
+    Lark calls the literal ``"x"`` X unless a terminal with a pattern is called so, and would take a declared X for it.
+    So each gets a pattern, which matches no text. Changes ``grammar``, a `load_grammar`.
     """
     from lark import Tree
     from lark.lexer import PatternRE

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from structgen.core.grammars.captured import Captured, capture_symbols
 from structgen.core.grammars.embedded_schema import EmbeddedSchema, place_at, read_schema
-from structgen.core.grammars.lark_internals import MissingImport, load_grammar, with_patterns
+from structgen.core.grammars.lark_internals import MissingImport, load_grammar, set_apart
 from structgen.core.grammars.lark_options import CALLBACKS, about_indentation
 from structgen.core.grammars.lark_size import check_depth, check_size, check_terminals
 from structgen.core.grammars.limits import MAX_STATES, check_text, grammar_refusal, limited, load_text
@@ -235,7 +235,7 @@ def load(
         start: the rule that texts must match.
         folders: where imports are looked for, besides Lark's library.
         kept: terminals that stay if no rule uses them; "*": all.
-        declared: terminals that are no literal of the same letters, if they are declared without a pattern.
+        declared: terminals that, declared without a pattern, are not to be taken for literals of the same letters.
     """
 
     def refuse(message: str, budget: str, limit: int, culprit: str) -> Exception:
@@ -252,10 +252,10 @@ def load(
             near = f"; the rules are {', '.join(sorted(d for d in defined if '__' not in d)[:20])}" if defined else ""
             raise GrammarError(f"there is no rule {start!r} to start from{near}", hint="Name the first rule: start=...")
         check_size(grammar, start, refuse)
-        without = with_patterns(grammar, declared)
+        patternless = set_apart(grammar, declared)
         terminals, rules, ignored = grammar.compile([start], kept)
     check_time()
-    return [terminal for terminal in terminals if terminal.name not in without], rules, ignored, defined
+    return [terminal for terminal in terminals if terminal.name not in patternless], rules, ignored, defined
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from structgen.core.json_schema import (
     keywords_scalar,
     unevaluated,
 )
-from structgen.core.json_schema.keyword import OWN, TABLE, Function, Keyword
+from structgen.core.json_schema.keyword import TABLE, X_STRUCTGEN, Function, Keyword
 from structgen.core.json_schema.keywords_object import PLAIN
 from structgen.core.json_schema.spelling import ELSEWHERE, MAX_ORDINARY, doubt_words, misspelt, misspelt_format
 
@@ -64,7 +64,7 @@ class Dialect:
         next to it, a copy of the rest: ``$ref`` and ``x-structgen``, of which those drafts say nothing."""
         if not self.overriding_ref or "$ref" not in schema:
             return schema
-        return {word: schema[word] for word in ("$ref", OWN) if word in schema}
+        return {word: schema[word] for word in ("$ref", X_STRUCTGEN) if word in schema}
 
     def __post_init__(self) -> None:
         opening = {self.identifier, "$ref"} if self.overriding_ref else {self.identifier}

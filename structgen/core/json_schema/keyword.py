@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Schema: TypeAlias = dict[str, Any]
 Function: TypeAlias = Callable[[Any, Schema, "Pointer", "Context"], Formula | list[Formula]]
-OWN = "x-structgen"
-"""The keyword that is none of JSON Schema's."""
+X_STRUCTGEN = "x-structgen"
+"""The keyword that is structgen's own, of no draft."""
 F = TypeVar("F", bound=Function)
 Forms = Literal["none", "one", "list", "map", "one or list"]
 

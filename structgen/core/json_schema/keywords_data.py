@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from structgen.core.json_schema import checks
 from structgen.core.json_schema.formula.language import Enum, Formula, Quoted, Type, and_, not_, or_
 from structgen.core.json_schema.formula.values import ANY, STRING
-from structgen.core.json_schema.keyword import OWN, Keyword, Schema
+from structgen.core.json_schema.keyword import X_STRUCTGEN, Keyword, Schema
 from structgen.core.regions import TERMS, region_of
 from structgen.core.text_sets.references import Documents, SourceReference
 from structgen.errors import ConstraintError, OptionsError, SchemaError
@@ -35,7 +35,7 @@ _NOT_STRING = Type(ANY & ~STRING)
 _FORMS = 'the name of a source, {"text": "..."} or {"documents": {"name": "...", ...}}'
 
 
-@Keyword(OWN, "")
+@Keyword(X_STRUCTGEN, "")
 def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
     """A part of some documents, or one of some names; true of what is no string. How it is written changes no value."""
     given = checks.mapping(value, pointer)
@@ -45,7 +45,7 @@ def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) 
     try:
         region_of({name: given[name] for name in TERMS if name in given})
     except OptionsError as error:
-        raise SchemaError(str(error), pointer=_text(pointer), keyword=OWN) from error
+        raise SchemaError(str(error), pointer=_text(pointer), keyword=X_STRUCTGEN) from error
     parts: list[Formula] = []
     if ONE_OF in given:
         parts.append(Enum(_names(given[ONE_OF], (pointer, ONE_OF))))
@@ -62,13 +62,13 @@ def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) 
     return formula
 
 
-def taking_away(schema: Any, values: Sequence[Any]) -> Any:
+def without_values(schema: Any, values: Sequence[Any]) -> Any:
     """A schema without some values, each in all its spellings; equal as JSON Schema has it."""
     if not values or schema is False:
         return schema
     whole = {} if schema is True else schema
-    given = whole.get(OWN, {})
-    return {**whole, OWN: {**given, WITHOUT: [*given.get(WITHOUT, ()), *values]}}
+    given = whole.get(X_STRUCTGEN, {})
+    return {**whole, X_STRUCTGEN: {**given, WITHOUT: [*given.get(WITHOUT, ()), *values]}}
 
 
 def _names(given: Any, pointer: Pointer) -> list[str]:
@@ -95,7 +95,7 @@ def _corpus(given: dict[str, Any], pointer: Pointer) -> Corpus:
     try:
         return known_corpus(documents, boundary, fold)
     except (ConstraintError, OptionsError) as error:
-        raise SchemaError(str(error), pointer=_text(pointer), keyword=OWN) from error
+        raise SchemaError(str(error), pointer=_text(pointer), keyword=X_STRUCTGEN) from error
 
 
 def _documents(source: Any, pointer: Pointer) -> Mapping[str, Any] | Corpus:
@@ -122,7 +122,7 @@ def _refuse_name(name: str, pointer: Pointer) -> NoReturn:
     raise SchemaError(
         f"no source is called {name!r:.100}",
         pointer=_text(pointer),
-        keyword=OWN,
+        keyword=X_STRUCTGEN,
         hint='Give it with the schema (sources={"' + name[:100] + '": ...}), or write its text in place of the name.',
     )
 
@@ -139,7 +139,11 @@ def with_sources(schema: Any, sources: Mapping[str, Source]) -> Any:
     """
     if isinstance(schema, Mapping):
         changed = {
-            key: _filled(value, sources) if key == OWN else value if key in _DATA else with_sources(value, sources)
+            key: _filled(value, sources)
+            if key == X_STRUCTGEN
+            else value
+            if key in _DATA
+            else with_sources(value, sources)
             for key, value in schema.items()
         }
         return changed if any(changed[key] is not schema[key] for key in changed) else schema
@@ -240,6 +244,6 @@ def without_sources(schema: Any) -> Any:
         return {
             key: value if key in _DATA else without_sources(value)
             for key, value in schema.items()
-            if key != OWN or not isinstance(value, Mapping) or not value.keys() & WORDS
+            if key != X_STRUCTGEN or not isinstance(value, Mapping) or not value.keys() & WORDS
         }
     return [without_sources(item) for item in schema] if isinstance(schema, list) else schema

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from structgen.core.json_schema.keyword import OWN
+from structgen.core.json_schema.keyword import X_STRUCTGEN
 from structgen.core.json_schema.pointers import unescape
 from structgen.core.regions import TERMS, Region
 
@@ -22,7 +22,7 @@ def has_regions(schema: Any) -> bool:
     while waiting:
         one = waiting.pop()
         if isinstance(one, Mapping):
-            if OWN in one and _terms(one):
+            if X_STRUCTGEN in one and _terms(one):
                 return True
             waiting += one.values()
         elif isinstance(one, list):
@@ -46,7 +46,7 @@ def region_at(schema: Any, pointer: str) -> Region | None:
 
 
 def _terms(schema: Mapping[str, Any]) -> dict[str, Any]:
-    given = schema.get(OWN)
+    given = schema.get(X_STRUCTGEN)
     return {name: given[name] for name in TERMS if name in given} if isinstance(given, Mapping) else {}
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Status = Literal["enforced", "annotation", "ignored", "closed", "narrowed", "checked", "misspelt"]
 
-ARRAY_WORDS = frozenset(("items", "prefixItems", "additionalItems", "contains", "minItems", "uniqueItems"))
+_ARRAY_WORDS = frozenset(("items", "prefixItems", "additionalItems", "contains", "minItems", "uniqueItems"))
 _CLOSED = "not in the schema: as if it were false (options.additional_members)"
 
 
@@ -138,7 +138,7 @@ class Trace:
     def _visit_list(self, schema: dict[str, Any], pointer: Pointer, options: JsonOptions) -> None:
         """Note what the options make of lists that a schema speaks of."""
         kinds = schema.get("type", ())
-        if "array" not in (kinds if isinstance(kinds, list) else [kinds]) and ARRAY_WORDS.isdisjoint(schema):
+        if "array" not in (kinds if isinstance(kinds, list) else [kinds]) and _ARRAY_WORDS.isdisjoint(schema):
             return
         said = {}
         if options.max_items is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
-from structgen.core.json_schema.keyword import OWN
+from structgen.core.json_schema.keyword import X_STRUCTGEN
 from structgen.core.json_schema.keywords_data import (
     BOUNDARY,
     FOLD,
@@ -50,7 +50,7 @@ class DataMark:
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """The JSON Schema of the annotated type, with the keyword: as it can be sent; for `derive`, by reference."""
-        return {**handler(schema), OWN: self.referring() if BY_REFERENCE.get() else self.keyword}
+        return {**handler(schema), X_STRUCTGEN: self.referring() if BY_REFERENCE.get() else self.keyword}
 
     def referring(self) -> dict[str, Any]:
         """The keyword, whose documents or names are in a reference."""
