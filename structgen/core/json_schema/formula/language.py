@@ -151,11 +151,17 @@ def spelled(formula: Formula) -> Formula:
 # --- connectives ---
 
 
+def _repr_of_arguments(self: And | Or | One) -> str:
+    """In order of text: the order of ids is that in which the process happened to make them."""
+    return f"{type(self).__name__}(({', '.join(sorted(map(repr, self.args)))}))"
+
+
 class And(Formula):
     """All of ``args``: two or more, in order of id, none an And, at most one a Type or an Enum. Built by `and_`."""
 
     __slots__ = ("args",)
     args: tuple[Formula, ...]
+    __repr__ = _repr_of_arguments
 
 
 class Or(Formula):
@@ -163,6 +169,7 @@ class Or(Formula):
 
     __slots__ = ("args",)
     args: tuple[Formula, ...]
+    __repr__ = _repr_of_arguments
 
 
 class Not(Formula):
@@ -177,6 +184,7 @@ class One(Formula):
 
     __slots__ = ("args",)
     args: tuple[Formula, ...]
+    __repr__ = _repr_of_arguments
 
 
 class Ref(Formula):

@@ -114,6 +114,13 @@ def test_copies_are_the_same_object(formula: Formula) -> None:
     assert pickle.loads(pickle.dumps(formula)) is formula
 
 
+def test_the_text_of_a_formula_does_not_say_what_was_made_before() -> None:
+    """Its arguments are kept in order of creation: of two conjunctions made the other way round, too."""
+    texts = [f"And((Len({n}), Not(Len({n + 1}))))" for n in (71_003, 72_003)]
+    made = [and_(Len(71_003), not_(Len(71_004))), and_(not_(Len(72_004)), Len(72_003))]
+    assert [repr(formula) for formula in made] == texts
+
+
 def test_simplification_at_construction() -> None:
     a, b = Len(1), Ge(2)
     assert and_() is TRUE
