@@ -92,6 +92,7 @@ CASES: list[tuple[Any, Any, str]] = [
     ({"$schema": "http://json-schema.org/draft-03/schema#", "properties": {"a": {"required": True}}},
      {"if": {"type": "object"}, "then": {"required": ["a"]}}, "equal"),
     (False, INTEGER, "wider"),
+    ({"prefixItems": [{}, {"type": "number"}]}, {"uniqueItems": True, "items": {"type": "null"}}, "unknown"),
 ]  # fmt: skip
 
 

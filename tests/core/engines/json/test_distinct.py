@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from structgen import JsonOptions, UnsatisfiableSchemaError, compile_json_schema
+from structgen import JsonOptions, UnsatisfiableSchemaError, UnsupportedSchemaError, compile_json_schema
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from tests.many import cases
 
@@ -141,6 +141,18 @@ def test_contains_with_few_values() -> None:
     wanted = [items for items in arrays([1, 2, 3, "a b"], 1, 2) if any(item in (3, "a b") for item in items)]
     wanted = [items for items in wanted if any(not isinstance(item, int) or item >= 3 for item in items)]
     check_language(schema, wanted)
+
+
+def test_items_before_those_that_are_counted() -> None:
+    """Some item from the second on is no number: the first may be the same as the only one that is left for that."""
+    schema = {
+        "type": "array", "uniqueItems": True, "items": {"enum": [None, True, 1]},
+        "not": {"prefixItems": [True, {"type": "number"}]},
+    }  # fmt: skip
+    items = [None, True, 1]
+    check_language(schema, [array for array in arrays(items, 2, 3) if array[1] != 1 or array[1] is True])
+    with pytest.raises(UnsupportedSchemaError, match="uniqueItems"):
+        compile_json_schema({**schema, "items": {"enum": [None, 1]}}, BYTES, ONE_SPELLING)
 
 
 def test_random_enumerations() -> None:

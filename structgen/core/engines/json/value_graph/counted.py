@@ -101,7 +101,12 @@ class CountedArrays:
                 for value, after in self._choices(plan, place, counts):
                     following = (min(place + 1, last), *after)
                     choices.append((self._node(value), numbers.setdefault(following, len(numbers))))
-                    before = [count for count, later in zip(counts, after, strict=True) if later > count]
+                    # items before a counter's first place may satisfy what it counts, too
+                    before = [
+                        count + min(place, counter.lo)
+                        for counter, count, later in zip(plan.counters, counts, after, strict=True)
+                        if later > count
+                    ]
                     needs.append(1 + min([*before, place if place < last else ENDLESS]))
             closes = place >= plan.least and all(
                 count >= c.least for count, c in zip(counts, plan.counters, strict=True)
