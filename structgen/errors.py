@@ -35,6 +35,7 @@
         ├── CancelledError              the request was withdrawn before its output was whole
         ├── RemoteOutputError           no answer of a remote server conforms (``attempts`` says what came)
         ├── QueueError                  no room for the request: the queue is full, or it has waited too long
+        ├── RefusedTextError            a schema refuses a text (``reasons`` are its keywords)
         ├── RefusedValueError       the type's own validators refuse the value (``text``, ``value``)
         ├── IncompleteOutputError       the budget ran out first (``partial`` holds the text)
         └── UnsatisfiableTargetError    no text of the constraint can be written (tokens, filters or ``max_tokens``)
@@ -422,6 +423,11 @@ class GenerationError(StructgenError):
         self.text = text
         super().__init__(message)
 
+    @property
+    def reasons(self) -> Sequence[Any]:
+        """The keyword occurrences of the schema that refuse the text (see `structgen.reasons`); none: not known."""
+        return ()
+
 
 class CancelledError(GenerationError):
     """The request was withdrawn before its output was whole."""
@@ -454,6 +460,24 @@ class RemoteOutputError(GenerationError):
         self.attempts = attempts
         self.partial = partial
         super().__init__(message, text=partial)
+
+    @property
+    def reasons(self) -> Sequence[Any]:
+        """Those of the last answer, worked out when asked for."""
+        return self.attempts[-1].reasons if self.attempts else ()
+
+
+class RefusedTextError(GenerationError):
+    """A schema refuses a text; ``reasons`` are the keyword occurrences without which it would not."""
+
+    def __init__(self, message: str, *, text: str, reasons: Sequence[Any]) -> None:
+        self._reasons = tuple(reasons)
+        super().__init__(message, text=text)
+
+    @property
+    def reasons(self) -> Sequence[Any]:
+        """See the class."""
+        return self._reasons
 
 
 class UnsatisfiableTargetError(GenerationError):

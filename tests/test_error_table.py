@@ -19,6 +19,7 @@ import pytest
 import structgen as sg
 import structgen.tools
 from structgen import errors
+from structgen.core.answers.refused_texts import TextAndConstraint
 from structgen.core.constraints.specs import ConstraintSpec
 from structgen.core.engines.captures import chart
 from structgen.core.regex import dfa
@@ -259,6 +260,12 @@ TABLE: dict[str, Row] = {
         is_set=["partial", "text"],
     ),
     "RemoteOutputError": Row(no_answer, ["none of 3 answers"], is_set=["attempts", "partial", "text"]),
+    "RefusedTextError": Row(
+        lambda: TextAndConstraint(sg.json_schema({"maximum": 3}), "4").compile(BYTES),
+        ["refuses the text: /maximum"],
+        {"text": "4"},
+        ["reasons"],
+    ),
     "RefusedValueError": Row(
         lambda: sg.json_schema(Adult).parse('{"age": 3}'),
         ["too young", '{"age": 3}'],

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from structgen.cli.common import INVALID, byte_vocabulary, print_json
 from structgen.cli.consoles import err, out
-from structgen.cli.validate import named_reasons, reason_text
+from structgen.core.answers.refused_texts import reasons_of
 from structgen.core.constraints.base import Constraint
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.sampling import allowed_token_ids
@@ -49,15 +49,15 @@ def run(
         "shortest_completion": show_bytes(vocabulary.rendered(matcher.shortest_completion())),
         "tokens": [show_bytes(vocabulary.rendered(token)) for token in tokens[:limit]],
     }
-    named = [] if why is None else named_reasons(constraint, text, why)
+    named = () if why is None else reasons_of(constraint, text, why)
     if why is not None:
-        facts["why"] = named
+        facts["why"] = [one.to_dict() for one in named]
     if as_json:
         print_json(facts)
     else:
         _print(facts, len(tokens) - limit)
         for one in named:
-            out.print(f"{why!r} is forbidden by {reason_text(one)}", markup=False, soft_wrap=True)
+            out.print(f"{why!r} is forbidden by {one}", markup=False, soft_wrap=True)
     return 0
 
 

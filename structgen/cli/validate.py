@@ -10,13 +10,12 @@ from jsonschema.validators import validator_for
 
 from structgen.cli.common import INVALID, BadInput, byte_vocabulary, print_json
 from structgen.cli.consoles import err, out
+from structgen.core.answers.refused_texts import reasons_of, refused_offset
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint, Schema
 from structgen.core.json_schema.exact_validator import exact_validator
 from structgen.core.json_text import loads_exact
 from structgen.errors import EmptyLanguageError, GenerationError, UnsatisfiableSchemaError, UnsupportedSchemaError
-
-CHUNK = 4096
 
 
 def run(constraint: Constraint, text: str, as_json: bool, *, why: bool = False) -> int:
@@ -48,39 +47,21 @@ def run(constraint: Constraint, text: str, as_json: bool, *, why: bool = False) 
         raise BadInput("; ".join(notes))
     note = notes[0] if notes else None
     valid = not errors and offset is None
-    named = named_reasons(constraint, text) if why and not valid else []
+    named = reasons_of(constraint, text) if why and not valid else ()
     if as_json:
         said = {"valid": valid, "errors": errors, "refused_at_byte": offset, "note": note}
-        print_json(said | ({"reasons": named} if why else {}))
+        print_json(said | ({"reasons": [one.to_dict() for one in named]} if why else {}))
         return 0 if valid else INVALID
     for found in errors:
         err.print(f"{found['pointer'] or '(root)'}: {found['message']}", markup=False, soft_wrap=True)
     if offset is not None:
         err.print(_excerpt(text.encode(), offset), markup=False, soft_wrap=True)
     for one in named:
-        err.print(f"refused by {reason_text(one)}", markup=False, soft_wrap=True)
+        err.print(f"refused by {one}", markup=False, soft_wrap=True)
     if note:
         err.print(note, markup=False, soft_wrap=True)
     out.print("[green]valid[/]" if valid else "[red]invalid[/]")
     return 0 if valid else INVALID
-
-
-def named_reasons(constraint: Constraint, text: str, token: str = "") -> list[dict[str, str]]:
-    """The keywords of a schema that refuse a text, or a token after it; of another constraint, none."""
-    if not isinstance(constraint, JsonSchemaConstraint):
-        return []
-    from structgen.core.answers.reasons import reasons
-
-    answer = reasons(constraint.schema, text, token, options=constraint.options, registry=constraint.registry)
-    return [
-        {"pointer": one.pointer, "keyword": one.keyword} | ({"name": one.name} if one.name else {})
-        for one in answer.occurrences
-    ]
-
-
-def reason_text(reason: dict[str, str]) -> str:
-    """A reason in words."""
-    return reason["pointer"] + (f" ({reason['name']!r})" if "name" in reason else "")
 
 
 def schema_errors(schema: Schema, value: Any) -> list[dict[str, str]]:
@@ -96,14 +77,7 @@ def schema_errors(schema: Schema, value: Any) -> list[dict[str, str]]:
 
 def first_refused_offset(constraint: Constraint, data: bytes) -> int | None:
     """The first byte that the engine refuses (``len(data)``: the end comes too early); None if it accepts all."""
-    matcher = constraint.compile(byte_vocabulary()).matcher()
-    for start in range(0, len(data), CHUNK):
-        if not matcher.accept_bytes(data[start : start + CHUNK]):
-            offset = start
-            while matcher.accept_bytes(data[offset : offset + 1]):
-                offset += 1
-            return offset
-    return None if matcher.is_accepting() else len(data)
+    return refused_offset(constraint.compile(byte_vocabulary()), data)
 
 
 def _escape(part: str | int) -> str:

@@ -37,6 +37,7 @@ class Answering:
         waits_for: what keeps the first event of its stream.
         writer: what writes it; None: the request is still being read or compiled.
         has_headers: whether those were sent before it was known what they could have said.
+        has_begun: whether an event was sent.
     """
 
     def __init__(
@@ -53,14 +54,14 @@ class Answering:
         self.asked, self.caller, self.arrived, self.is_long = asked, caller, arrived, is_long
         self.waits_for = "reading the request"
         self.writer: AnswerWriter | None = None
-        self.has_headers = False
+        self.has_headers = self.has_begun = False
 
     def encoded(self, chunk: dict[str, Any]) -> bytes:
-        """An event of the stream. The first reports warnings for which there was no header any more."""
-        if self.has_headers:
-            self.has_headers = False
-            if self.record.warnings:
-                chunk = {**chunk, "structgen": {"warnings": self.record.warnings}}
+        """An event of the stream. The first has the report, and warnings for which there was no header any more."""
+        if not self.has_begun:
+            self.has_begun = True
+            said = self.record.metadata(warns=self.has_headers)
+            chunk = {**chunk, "structgen": {**chunk.get("structgen", {}), **said}} if said else chunk
         return self.surface.encoded(chunk)
 
     def failure(self, error: BaseException) -> bytes:

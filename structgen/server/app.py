@@ -7,7 +7,6 @@ import json
 import sys
 import time
 import warnings
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -21,13 +20,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from structgen.core.answers.refused_texts import TextAndConstraint, refused_offset
 from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.remarks import remarks
-from structgen.errors import GrammarWarning
+from structgen.errors import GrammarWarning, RefusedTextError
 from structgen.generation.generator import Generator
 from structgen.server.admission import Admission
 from structgen.server.answering import Answering, Caller
 from structgen.server.compiler import CompileService
+from structgen.server.coverage import report_of
 from structgen.server.endpoints import SURFACES, AnswerWriter, Surface
 from structgen.server.engine import AsyncEngine, RequestStream, with_prompt_length
 from structgen.server.errors import RequestError, as_request_error, overloaded
@@ -244,6 +245,8 @@ class ApiServer:
         grammar = await self._compiled(work.constraint, record, caller, answering.arrived)
         if work.constraint is not None:
             record.warn(remarks(work.constraint.constraint, grammar))
+        if asked.structgen.report:
+            record.report = await self.engine.off_loop(lambda: report_of(grammar), caller.share, is_long=True)
         writer = surface.writer(work, vocabulary, id=record.id, created=int(time.time()), model=model)
         answering.waits_for, answering.writer = "waiting for the model", writer
         return work, writer, work.sequences(grammar, self.engine.budget, caller.key)
@@ -260,8 +263,8 @@ class ApiServer:
         answer = writer.completion(events)
         record.ended([event.end for event in events if event.end is not None], work)
         record.close()
-        if record.warnings:
-            answer = {**answer, "structgen": {"warnings": record.warnings}}
+        said = record.metadata()
+        answer = {**answer, "structgen": said} if said else answer
         return JSONResponse(answer, headers=record.headers)
 
     async def _chunks(self, answering: Answering) -> AsyncGenerator[bytes, None]:
@@ -379,13 +382,35 @@ class ApiServer:
             compiling = _while_there(self._compiled(constraint, record, caller, arrived), request.receive)
             grammar = await _while_held(compiling, slot)
         milliseconds = 1e3 * (time.perf_counter() - started)
-        entries = await off_loop(lambda: _entries(grammar))
-        keywords = [{"pointer": e.pointer, "status": e.status, "reason": e.reason} for e in entries]
-        counts = Counter(entry["status"] for entry in keywords)
-        total = "".join(f"; {count} keywords {status}" for status, count in sorted(counts.items()))
+        report = await off_loop(lambda: report_of(grammar))
+        total = "".join(f"; {count} keywords {status}" for status, count in sorted(report["counts"].items()))
         summary = f"Every output satisfies the constraint{total}; compiled in {milliseconds:.0f} ms."
         record.details["constraint"] = constraint.kind
-        return {"summary": summary, "keywords": keywords}
+        answer = {"summary": summary, "keywords": report["keywords"]}
+        if asked.text is None:
+            return answer
+        data = (asked.text + asked.token).encode(errors="surrogatepass")
+        offset = await off_loop(lambda: refused_offset(grammar, data))
+        judged: dict[str, Any] = {"refused_at_byte": offset, "is_begun": offset == len(data), "reasons": []}
+        if offset is not None:
+            question = TextAndConstraint(constraint.constraint, asked.text, asked.token)
+            why = PlacedConstraint(question, ("text",), "reasons")
+            with self._slots.held(caller.share) as slot:
+                asking = _while_there(self._reasons(why, record, caller, arrived), request.receive)
+                judged["reasons"] = await _while_held(asking, slot)
+        return {**answer, "text": judged}
+
+    async def _reasons(
+        self, why: PlacedConstraint, record: RequestRecord, caller: Caller, arrived: float
+    ) -> list[dict[str, str]]:
+        """The keywords that refuse a text: asked where constraints are compiled, under their limits."""
+        try:
+            await self._compiled(why, record, caller, arrived)
+        except RequestError as error:
+            if isinstance(error.__cause__, RefusedTextError):
+                return [reason.to_dict() for reason in error.__cause__.reasons]
+            raise
+        raise AssertionError("a question gives no grammar")
 
     async def _health(self, _: Request) -> Response:
         healthy = self.engine.is_healthy
@@ -406,12 +431,6 @@ class ApiServer:
 def address_of(request: Request) -> str:
     """Where a request comes from."""
     return request.client.host if request.client else ""
-
-
-def _entries(grammar: Any) -> Sequence[Any]:
-    """What of each keyword is enforced, which takes a while to find for a large schema."""
-    report = getattr(grammar, "report", None)
-    return report.entries if report else ()
 
 
 async def _chosen(stream: RequestStream, work: InferenceRequest) -> AsyncGenerator[tuple[int, SequenceEvent], None]:

@@ -105,6 +105,7 @@ class StructgenExtension(RequestPart):
         regions: how parts are written, by JSON Pointer of a field or name of a grammar's rule.
         log_mass: whether log-probabilities, and the trace, say of each chosen token what the mask left (log, nats).
         spelling: "canonical": tokens are those that the tokenizer makes of the text.
+        report: whether the answer says of each keyword of the schema whether it is enforced.
     """
 
     on_budget: Literal["length", "close"] = "length"
@@ -116,6 +117,7 @@ class StructgenExtension(RequestPart):
     log_mass: bool = False
     regions: Annotated[dict[str, RegionTerms], Field(max_length=64)] = Field(default_factory=dict)
     spelling: Spelling = "any"
+    report: bool = False
     fields: bool | Items[str] = False
     field_options: Annotated[int, Field(ge=1, le=64)] = 5
 
@@ -420,9 +422,11 @@ class CompletionRequest(SamplingFields):
 
 
 class CheckRequest(RequestPart):
-    """``POST /check``: which constraint is to be looked at."""
+    """``POST /check``: which constraint is to be looked at; and a text, with what was to come next, to be judged."""
 
     structured_outputs: StructuredOutputs
+    text: str | None = None
+    token: str = ""
 
 
 # --- what is refused, and why ---

@@ -28,6 +28,7 @@ class RequestRecord:
         status: of HTTP.
         details: more fields of its line.
         warnings: what there is to say about its constraint, which the answer reports.
+        report: what of each keyword is enforced, where the answer is to say so; None: it is not.
         trace: its span; None: it has none.
 
     Args:
@@ -39,6 +40,7 @@ class RequestRecord:
         self.status = 200
         self.details: dict[str, Any] = {}
         self.warnings: list[str] = []
+        self.report: dict[str, Any] | None = None
         self._path, self._metrics = path, metrics
         self._started = time.monotonic()
         self._first: float | None = None
@@ -56,6 +58,11 @@ class RequestRecord:
         """Note what there is to say about its constraint."""
         if warnings:
             self.warnings = self.details["warnings"] = warnings
+
+    def metadata(self, *, warns: bool = True) -> dict[str, Any]:
+        """What an answer says besides, at its key ``structgen``; ``warns``: the warnings are part of it."""
+        said: dict[str, Any] = {"warnings": self.warnings} if warns and self.warnings else {}
+        return said if self.report is None else {**said, "report": self.report}
 
     @property
     def headers(self) -> dict[str, str]:

@@ -323,6 +323,21 @@ def test_what_is_odd_about_a_constraint_is_told() -> None:
         assert "structgen" not in plain.json() and "x-structgen-warnings" not in plain.headers
 
 
+def test_the_report_comes_where_it_is_asked_for() -> None:
+    schema = {"title": "t", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}
+    form = {"type": "json_schema", "json_schema": {"schema": schema}}
+    asked = {**HELLO, "response_format": form, "max_tokens": 60, "structgen": {"report": True}}
+    with serving() as server, httpx2.Client(base_url=server.url) as http:
+        report = http.post(CHAT, json=asked).json()["structgen"]["report"]
+        assert report["counts"] == {"annotation": 1, "enforced": 3}
+        assert {"pointer": "/properties/a/type", "status": "enforced", "reason": ""} in report["keywords"]
+        lines = http.post(CHAT, json={**asked, "stream": True}).text.splitlines()
+        first, second, *_ = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+        assert first["structgen"]["report"] == report and "structgen" not in second
+        free = http.post(CHAT, json={**HELLO, "structgen": {"report": True}}).json()
+        assert free["structgen"]["report"] == {"counts": {}, "keywords": []}
+
+
 def test_a_predicted_text_is_counted_and_changes_nothing() -> None:
     """Counts by hand: a byte is a token. A prediction of what comes is accepted whole, whichever way it is sent."""
     constraint = {"regex": "[a-z]{8}-[0-9]{4}"}

@@ -76,6 +76,26 @@ def test_coverage(http: httpx2.Client) -> None:
     assert http.post("/check", json={"x": 1}).status_code == 400
 
 
+def test_why_a_text_is_refused(http: httpx2.Client) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer", "maximum": 20}}, "required": ["a"]}
+
+    def judged(text: str, **more: Any) -> Any:
+        asked = {"structured_outputs": {"json": schema}, "text": text, **more}
+        return http.post("/check", json=asked).json()["text"]
+
+    def reason(pointer: str, keyword: str, **more: str) -> dict[str, str]:
+        return {"pointer": pointer, "keyword": keyword, **more}
+
+    assert judged('{"a": 7}') == {"refused_at_byte": None, "is_begun": False, "reasons": []}
+    above = [reason("/properties/a/maximum", "maximum")]
+    assert judged('{"a": 21}') == {"refused_at_byte": 7, "is_begun": False, "reasons": above}
+    assert judged('{"a": 2', token="1")["reasons"] == above
+    assert judged("{}")["reasons"] == [reason("/required", "required", name="a")]
+    assert judged('{"a": 2') == {"refused_at_byte": 7, "is_begun": True, "reasons": []}
+    answer = http.post("/check", json={"structured_outputs": {"regex": "a+"}, "text": "aab"}).json()
+    assert answer["text"] == {"refused_at_byte": 2, "is_begun": False, "reasons": []}
+
+
 @pytest.mark.parametrize(
     ("asked", "code", "pointer"),
     [
@@ -195,7 +215,10 @@ def test_fields_that_there_cannot_be_are_refused(http: httpx2.Client, fields: An
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_functions_of_the_page() -> None:
     program = """
-    import { eventReader, counted, visible, percent, explained } from PAGE;
+    import { eventReader, counted, visible, percent, explained, judgement } from PAGE;
+    const refused = { refused_at_byte: 3, is_begun: false };
+    const judged = [{ refused_at_byte: null, reasons: [] }, { ...refused, reasons: [{ pointer: "/a", name: "b" }] },
+      { refused_at_byte: 3, is_begun: true, reasons: [] }, { ...refused, reasons: [] }];
     import { structuredOutputs } from REQUEST;
     const events = [], read = eventReader((event) => events.push(event));
     const text = 'data: {"a": 1}\\n\\nevent: x\\ndata: {"b": "é"}\\n\\ndata: [DONE]\\n\\n';
@@ -204,7 +227,8 @@ def test_functions_of_the_page() -> None:
       structuredOutputs("none", ""), counted([{ kind: "forced" }, { kind: "chosen" }, { kind: "forced" }]),
       visible("a\\n b"), [0, -1e-9, -0.7, -9].map(percent),
       explained({ message: "no", pointer: "/structured_outputs/json/a" }),
-      explained({ message: "no (at /a)", pointer: "/structured_outputs/json/a" }), explained({ message: "no" })]));
+      explained({ message: "no (at /a)", pointer: "/structured_outputs/json/a" }), explained({ message: "no" }),
+      ...judged.map((one) => judgement("[1,é", one))]));
     """
     expected: Any = [
         [{"a": 1}, {"b": "é"}],
@@ -217,6 +241,10 @@ def test_functions_of_the_page() -> None:
         "no\nat /a",
         "no (at /a)",
         "no",
+        "Valid: the constraint allows it.",
+        'Refused by /a ("b").',
+        "Not whole, but it may go on.",
+        'Refused after "[1," (byte 3): no keyword alone forbids what stands there, or the spelling does.',
     ]
     assert run_node(program) == expected
 

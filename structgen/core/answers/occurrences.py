@@ -52,6 +52,13 @@ class Occurrence:
         """The JSON Pointer."""
         return pointer_to(self.path)
 
+    def __str__(self) -> str:
+        return self.pointer + (f" ({self.name!r})" if self.name else "")
+
+    def to_dict(self) -> dict[str, str]:
+        """Pointer, keyword and, of a list of names, which one, as JSON values."""
+        return {"pointer": self.pointer, "keyword": self.keyword} | ({"name": self.name} if self.name else {})
+
     def silenced(self, schema: Any, anything: Any = True) -> Any:
         """A copy of the schema without it, that shares all else; ``anything`` is the schema of any value."""
         match self.kind:

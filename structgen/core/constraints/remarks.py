@@ -8,7 +8,7 @@ from typing import Any
 
 from structgen.core.constraints.tools import ToolCalls
 from structgen.core.engines.protocols import Grammar
-from structgen.core.json_schema.report import Entry
+from structgen.core.json_schema.report import Entry, Report
 from structgen.core.tool_calls.arguments import members_of
 
 
@@ -42,3 +42,12 @@ def _misspelt(grammar: Any) -> Iterator[Sequence[Entry]]:
     yield getattr(grammar, "misspelt", ())
     for content in getattr(grammar, "contents", {}).values():
         yield from _misspelt(content.grammar)
+
+
+def reports_of(grammar: Any) -> Iterator[Report]:
+    """Of each schema in a grammar, what of it is enforced."""
+    report = getattr(grammar, "report", None)
+    if report is not None:
+        yield report
+    for content in getattr(grammar, "contents", {}).values():
+        yield from reports_of(content.grammar)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from structgen.core.constraints.base import Constraint, T_co, partial_of
+
+if TYPE_CHECKING:
+    from structgen.core.answers.occurrences import Occurrence
 
 Outcome = Literal["conforms", "violates", "truncated", "refused"]
 
@@ -36,6 +39,17 @@ class Attempt:
     kept: int = 0
     finish_reason: str | None = None
     usage: Mapping[str, int] = field(default_factory=dict)
+    _judged: tuple[Constraint[Any], str] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def reasons(self) -> tuple[Occurrence, ...]:
+        """Of an answer that violates a schema, the keyword occurrences that refuse it (see `structgen.reasons`). Worked
+        out when asked for: the schema without each of them is compiled, some milliseconds in all."""
+        if self._judged is None:
+            return ()
+        from structgen.core.answers.refused_texts import reasons_of
+
+        return reasons_of(*self._judged)
 
 
 @dataclass(frozen=True)

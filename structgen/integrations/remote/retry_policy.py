@@ -216,7 +216,9 @@ class Asking:
         is_cut = check is not None and not check.wrong and not check.is_whole()
         position = None if check is None else len(check.fitting)
         outcome: Outcome = "truncated" if is_cut else "violates"
-        self.attempts.append(replace(attempt, outcome=outcome, reason=reason, position=position))
+        is_wrong = check is not None and bool(check.wrong)
+        judged = (self.constraint, self._start + self._raw) if is_wrong and self.constraint is not None else None
+        self.attempts.append(replace(attempt, outcome=outcome, reason=reason, position=position, _judged=judged))
         if self._left <= 0:
             done = tuple(self.attempts)
             count = sum(each.outcome != "refused" for each in done)

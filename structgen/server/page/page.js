@@ -130,6 +130,28 @@ async function check(outputs, signal) {
   $("report").hidden = false;
 }
 
+/** What a judged text is, in words. */
+export function judgement(text, { refused_at_byte: offset, is_begun: isBegun, reasons }) {
+  if (offset === null) return "Valid: the constraint allows it.";
+  const by = reasons.map(({ pointer, name }) => (pointer || "/") + (name === undefined ? "" : ` (${JSON.stringify(name)})`));
+  if (by.length) return `Refused by ${by.join(", ")}.`;
+  if (isBegun) return "Not whole, but it may go on.";
+  const before = new TextDecoder().decode(new TextEncoder().encode(text).slice(Math.max(0, offset - 20), offset));
+  return `Refused after ${JSON.stringify(before)} (byte ${offset}): no keyword alone forbids what stands there, or the spelling does.`;
+}
+
+/** Says whether the constraint allows the text of "Why not?", and which of its keywords refuse it. Throws what is wrong. */
+async function judge() {
+  const outputs = structuredOutputs($("kind").value, $("constraint").value);
+  const text = $("document").value;
+  if (outputs === null) {
+    $("reasons").textContent = "No constraint: any text is allowed.";
+    return;
+  }
+  const { text: judged } = await (await post("check", { structured_outputs: outputs, text })).json();
+  $("reasons").textContent = judgement(text, judged);
+}
+
 /** Shows a problem where it belongs: at the constraint, at the key, or below the buttons. */
 function showProblem(problem) {
   if (problem.name === "AbortError") {
@@ -377,6 +399,10 @@ function begin() {
   $("check").addEventListener("click", () => {
     say("");
     check(structuredOutputs($("kind").value, $("constraint").value)).catch(showProblem);
+  });
+  $("judge").addEventListener("click", () => {
+    say("");
+    judge().catch(showProblem);
   });
   $("stop").addEventListener("click", stop);
   $("form").addEventListener("input", showCode);

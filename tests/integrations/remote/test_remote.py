@@ -233,6 +233,18 @@ def test_typed_errors_with_attempts(how: str) -> None:
     assert len(refused.value.attempts) == 1
 
 
+def test_errors_name_the_keywords_that_refuse_an_answer() -> None:
+    schema = {"properties": {"age": {"type": "integer", "maximum": 9}}}
+    with (
+        ScriptedServer(in_turn('{"age": "x"}', "10}")) as server,  # the second goes on after what fits
+        pytest.raises(RemoteOutputError) as caught,
+    ):
+        RemoteGenerator(server.url).generate("?", schema, max_attempts=2)
+    named = [[str(reason) for reason in attempt.reasons] for attempt in caught.value.attempts]
+    assert named == [["/properties/age/type"], ["/properties/age/maximum"]]
+    assert caught.value.reasons == caught.value.attempts[-1].reasons
+
+
 def test_a_server_that_is_not_there() -> None:
     import openai
 
