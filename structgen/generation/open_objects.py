@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from structgen.core.bounded_cache import BoundedCache
 from structgen.core.constraints.json import JsonSchemaConstraint
+from structgen.core.constraints.rules import schemas_of
 from structgen.errors import StructgenError
 
 LOG = logging.getLogger("structgen.generation.open_objects")
@@ -19,7 +19,9 @@ _TOLD: BoundedCache[int, bool] = BoundedCache(KEPT)
 def tell_open_objects(constraint: Any) -> None:
     """Log a line for each schema in a constraint whose objects may have members that it does not declare, the first
     time that it comes."""
-    for schema in _schemas(constraint):
+    for schema in schemas_of(constraint):
+        if not isinstance(schema, JsonSchemaConstraint):  # tools say it themselves: they are closed
+            continue
         key = hash(schema.content_key())
         if _TOLD.get(key):
             continue
@@ -33,16 +35,3 @@ def tell_open_objects(constraint: Any) -> None:
                 'JsonOptions(additional_members="closed") allows none (--closed on the command line).',
                 places[0] or "the root", f" and {len(places) - 1} more" if places[1:] else "",
             )  # fmt: skip
-
-
-def _schemas(constraint: Any) -> Iterator[JsonSchemaConstraint[Any]]:
-    """The schemas that a constraint is made of."""
-    if isinstance(constraint, JsonSchemaConstraint):
-        yield constraint
-        return
-    for name in ("answer", "item"):
-        if (part := getattr(constraint, name, None)) is not None:
-            yield from _schemas(part)
-    for name in ("parts", "constraints"):
-        for part in getattr(constraint, name, None) or ():
-            yield from _schemas(part)

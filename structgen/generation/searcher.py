@@ -14,6 +14,7 @@ import numpy as np
 from structgen.core.constraints.base import Constraint, value_of
 from structgen.core.constraints.data import substring_of
 from structgen.core.constraints.json import as_constraint
+from structgen.core.constraints.rules import refuse_field_regions
 from structgen.core.engines.captures.capturing import captures_of, names_captures
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.text_sets.borders import Boundary
@@ -152,6 +153,9 @@ class Searcher:
         ids = self._prepared._prompt_ids(prompt, checked, shown)
         checked = after_prompt(checked, ids, self._prepared.vocabulary)
         assert checked is not None
+        refuse_field_regions(checked)
+        if section_of(checked) is not None:
+            raise GenerationError("a search keeps no budget of thinking; leave out max_think_tokens.")
         return checked, ids, self._budget(ids, max_new_tokens)
 
     def _budget(self, ids: Sequence[int], max_new_tokens: int) -> int:
@@ -174,8 +178,6 @@ class Searcher:
         other: Sequence[int] | None,
     ) -> SearchRun[Any]:
         prepared = self._prepared
-        if section_of(constraint) is not None:
-            raise GenerationError("search keeps no budget of thinking; leave out max_think_tokens.")
         searched = method.constrained(constraint)
         root = Hypothesis.root(Rules(prepared._compiled(searched), stop), budget)
         if method.is_closed:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
 from structgen.core.constraints.base import Constraint
@@ -10,6 +11,7 @@ from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.constraints.thinking import Thinking
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.captured import Captured
+from structgen.core.tool_calls.definitions import Tool
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, OptionsError
 
@@ -33,16 +35,39 @@ def with_rules(constraint: Any, regions: Captured) -> Constraint:
     )
 
 
+def schemas_of(constraint: Any) -> Iterator[JsonSchemaConstraint[Any] | Tool]:
+    """The schemas that a constraint is made of, those of its tools included."""
+    waiting = [constraint]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (JsonSchemaConstraint, Tool)):
+            yield one
+        elif is_dataclass(one) and not isinstance(one, type):
+            waiting += [getattr(one, each.name) for each in fields(one)]
+        elif isinstance(one, Mapping):
+            waiting += one.values()
+        elif isinstance(one, tuple) and one and not isinstance(one[0], int) and not isinstance(one[-1], str):
+            waiting += one
+
+
 def compile_masks(constraint: Any, vocabulary: Vocabulary) -> Grammar:
     """A constraint compiled for who fills masks, while others draw the tokens.
 
     Raises:
         ConstraintError: parts of it have a temperature, or a budget, of their own. Others as ``Constraint.compile``.
     """
-    answer = constraint.answer if isinstance(constraint, Thinking) else constraint
-    if isinstance(answer, JsonSchemaConstraint) and answer.has_regions:
-        raise _no_regions()
+    refuse_field_regions(constraint)
     return without_regions(constraint.compile(vocabulary))
+
+
+def refuse_field_regions(constraint: Any) -> None:
+    """Refuse schemas whose fields have a temperature, or a budget, of their own; of rules `without_regions` does.
+
+    Raises:
+        ConstraintError: some have.
+    """
+    if any(schema.has_regions for schema in schemas_of(constraint)):
+        raise _no_regions()
 
 
 def without_regions(grammar: Grammar) -> Grammar:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from structgen.core.grammars.normal_form import Place
 from structgen.core.json_schema.keywords_data import WORDS as SOURCE_WORDS
+from structgen.core.json_schema.regions import has_regions
 from structgen.core.json_text import EXACT_DECODER
 from structgen.errors import GrammarError, OptionsError
 from structgen.options import JsonOptions, changed_options
@@ -54,9 +55,16 @@ def read_schema(text: str, start: int, options: JsonOptions) -> tuple[EmbeddedSc
         options: how its JSON may be spelled, where its key ``x-structgen`` says nothing else.
 
     Raises:
-        GrammarError: no JSON, or no options after the key.
+        GrammarError: no JSON, no options after the key, or fields that have a temperature, or a budget, of their own.
     """
     schema, end = read_json(text, start, "%json is not followed by a JSON Schema")
+    if has_regions(schema):
+        place = place_at(text, start)
+        raise GrammarError(
+            "max_tokens or temperature of a field (x-structgen) cannot be kept inside of a grammar; give the rule a "
+            "region, or make the schema the constraint",
+            line=place.line, column=place.column, source=text,
+        )  # fmt: skip
     if not isinstance(schema, dict) or OPTIONS_KEY not in schema:
         return EmbeddedSchema(schema, options), end
     changes = schema.pop(OPTIONS_KEY)

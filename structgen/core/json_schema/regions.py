@@ -10,6 +10,8 @@ from structgen.core.json_schema.keyword import X_STRUCTGEN
 from structgen.core.json_schema.pointers import unescape
 from structgen.core.regions import TERMS, Region
 
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+_DATA = frozenset({"const", "default", "enum", "examples"})
 _HERE = ("allOf", "anyOf", "oneOf")
 _HERE_ONE = ("if", "then", "else")
 _MEMBERS = ("additionalProperties", "unevaluatedProperties")
@@ -17,16 +19,18 @@ _ITEMS = ("items", "additionalItems", "unevaluatedItems")
 
 
 def has_regions(schema: Any) -> bool:
-    """Whether a schema says so anywhere."""
-    waiting = [schema]
+    """Whether a schema says so anywhere; of members that are called like a keyword, too, but not in values."""
+    waiting = [(schema, False)]
     while waiting:
-        one = waiting.pop()
+        one, is_map = waiting.pop()
         if isinstance(one, Mapping):
-            if X_STRUCTGEN in one and _terms(one):
+            if not is_map and X_STRUCTGEN in one and _terms(one):
                 return True
-            waiting += one.values()
+            waiting += [
+                (value, not is_map and name in _MAPS) for name, value in one.items() if is_map or name not in _DATA
+            ]
         elif isinstance(one, list):
-            waiting += one
+            waiting += [(each, False) for each in one]
     return False
 
 

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
+from structgen.core.json_schema.keyword import X_STRUCTGEN
 from structgen.core.json_schema.plain import plain_json
+from structgen.core.json_schema.regions import has_regions
 from structgen.core.tool_calls.functions import PythonTool
 from structgen.core.tool_calls.functions import tool as function_tool
 from structgen.errors import ConstraintError, OptionsError, SchemaError
@@ -44,6 +46,11 @@ class Tool:
     lenient: bool
     key: str = field(repr=False)
     function: PythonTool | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def has_regions(self) -> bool:
+        """Whether its schema says of arguments how they are written."""
+        return X_STRUCTGEN in self.key and has_regions(self.parameters)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
-from structgen.core.constraints.rules import with_rules
+from structgen.core.constraints.rules import schemas_of, with_rules
 from structgen.core.constraints.thinking import THOUGHT, Thinking
 from structgen.core.json_schema.pointers import unescape
 from structgen.errors import OptionsError
@@ -70,11 +70,11 @@ def placed_regions(constraint: Constraint | None, regions: Regions) -> tuple[Con
     if rules:
         constraint = with_rules(constraint, rules)
     if not isinstance(constraint, JsonSchemaConstraint):
-        answer = constraint.answer if isinstance(constraint, Thinking) else None
-        if isinstance(answer, JsonSchemaConstraint) and answer.has_regions:
+        if any(schema.has_regions for schema in schemas_of(constraint)):
             raise OptionsError(
-                "the schema has max_tokens or temperature of fields (x-structgen), which are not kept after thinking; "
-                "leave out one of both",
+                "a schema has max_tokens or temperature of fields (x-structgen), which are kept where its JSON is the "
+                "whole output: not after thinking, in tool calls, in tags, or as one of several constraints; leave "
+                "them out",
                 option="regions",
             )
         if fields:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Annotated, Any
 
@@ -13,9 +14,10 @@ import pytest
 from pydantic import BaseModel
 
 import structgen
+from structgen.core.constraints.structural_tags import StructuralTags
 from structgen.core.json_spans import matches, value_spans
 from structgen.core.regions import Region
-from structgen.errors import OptionsError
+from structgen.errors import OptionsError, StructgenError
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.results import GenerationResult
@@ -163,6 +165,74 @@ def test_a_schema_and_a_type_say_what_the_option_says(limit: int) -> None:
     options: dict[str, Any] = {"seed": 3, "temperature": 1.0, "schema_in_prompt": False, "max_new_tokens": 80}
     texts = [generator(5).generate("x", each, **options, **more) for each, more in ways]
     assert len({result.text for result in texts}) == 1 and token_counts(texts[0])["/why"] <= limit
+
+
+LIMITED: dict[str, Any] = {
+    "type": "object", "properties": {"why": {"type": "string", "x-structgen": {"max_tokens": 3}}}, "required": ["why"],
+}  # fmt: skip
+PARTS: dict[str, Callable[[], Any]] = {
+    "tools": lambda: structgen.tool_call("hermes", [{"name": "f", "parameters": LIMITED}]),
+    "union": lambda: structgen.json_schema(LIMITED) | structgen.choice(["a"]),
+    "concatenation": lambda: structgen.choice(["a"]) + structgen.json_schema(LIMITED),
+    "lines": lambda: structgen.json_lines(LIMITED),
+    "tags": lambda: structgen.tag_dispatch({("<f>", "</f>"): LIMITED}),
+    "structural tags": lambda: StructuralTags({}, structgen.JsonOptions()).read(
+        {"structures": [{"begin": "<f>", "schema": LIMITED, "end": "</f>"}], "triggers": ["<f>"]}
+    ),
+    "terminal": lambda: structgen.lark('start: "a" X\n%declare X', terminals={"X": structgen.json_schema(LIMITED)}),
+    "%json": lambda: structgen.lark(f'start: "a" x\nx: %json {json.dumps(LIMITED)}'),
+    "%json itself": lambda: structgen.lark(f"start: %json {json.dumps(LIMITED['properties']['why'])}"),
+    "thoughts": lambda: structgen.think(LIMITED),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_regions_of_json_within_other_text_are_refused(name: str) -> None:
+    """What would not be kept is not written as if it were."""
+    one, constraint = generator(1), PARTS[name]()
+    calls: list[Any] = [
+        lambda: one.generate("x", constraint, max_new_tokens=60),
+        lambda: one.batch(["x"], constraint, max_new_tokens=60),
+        *who_keeps_no_regions(one, constraint),
+    ]
+    for call in calls:
+        with pytest.raises(StructgenError, match=r"max_tokens.*temperature"):
+            call()
+
+
+def who_keeps_no_regions(one: Generator, constraint: Any) -> list[Any]:
+    return [
+        lambda: one.search("x", constraint, max_new_tokens=60),
+        lambda: one.search("x", constraint, max_new_tokens=60, method="arithmetic"),
+        lambda: one.rank("x", constraint, 2, max_new_tokens=60),
+        lambda: one.distortion("x", constraint, n=2, max_new_tokens=60),
+        lambda: one.sample("x", constraint, 1, max_new_tokens=60),
+    ]
+
+
+@pytest.mark.parametrize("source", [LIMITED, Written])
+def test_searches_refuse_the_regions_of_a_schema(source: Any) -> None:
+    for call in who_keeps_no_regions(generator(1), source):
+        with pytest.raises(structgen.ConstraintError, match="cannot be kept here"):
+            call()
+
+
+def test_what_looks_like_a_region_and_is_data_is_none() -> None:
+    """A value that a schema lists is no schema."""
+    value = {"x-structgen": {"max_tokens": 3}}
+    assert generator(1).generate("x", {"enum": [value]}, schema_in_prompt=False).value == value
+    assert generator(1).search("x", {"const": value}, schema_in_prompt=False).values == [value]
+    named = {"type": "object", "properties": {"default": LIMITED}}
+    with pytest.raises(structgen.ConstraintError, match="cannot be kept here"):
+        generator(1).search("x", named)
+
+
+@pytest.mark.parametrize("call", ["search", "rank", "distortion"])
+def test_searches_keep_no_budget_of_thinking(call: str) -> None:
+    thoughtful = structgen.think(structgen.choice(["a"]), max_think_tokens=2)
+    options: dict[str, Any] = {"k": 2} if call == "rank" else {}
+    with pytest.raises(structgen.GenerationError, match="max_think_tokens"):
+        getattr(generator(1), call)("x", thoughtful, max_new_tokens=60, **options)
 
 
 @pytest.mark.parametrize(
