@@ -43,6 +43,7 @@ from structgen.options import check_count
 
 if TYPE_CHECKING:
     from structgen.core.constraints.sources import TypeForm
+    from structgen.generation.decoding.critics import CriticLike
     from structgen.generation.search import SearchRun
     from structgen.generation.search.distortion import Distortion
     from structgen.generation.search.method import Method as SearchMethod
@@ -489,6 +490,7 @@ class Generator(RankingModel):
         *,
         seed: int | None = None,
         budget: Budget | None = None,
+        critic: CriticLike | None = None,
         **options: Unpack[TargetOptions],
     ) -> SampleRun[str]: ...
 
@@ -502,6 +504,7 @@ class Generator(RankingModel):
         *,
         seed: int | None = None,
         budget: Budget | None = None,
+        critic: CriticLike | None = None,
         **options: Unpack[TargetOptions],
     ) -> SampleRun[T]: ...
 
@@ -515,6 +518,7 @@ class Generator(RankingModel):
         *,
         seed: int | None = None,
         budget: Budget | None = None,
+        critic: CriticLike | None = None,
         **options: Unpack[TargetOptions],
     ) -> SampleRun[T]: ...
 
@@ -528,6 +532,7 @@ class Generator(RankingModel):
         *,
         seed: int | None = None,
         budget: Budget | None = None,
+        critic: CriticLike | None = None,
         **options: Unpack[TargetOptions],
     ) -> SampleRun[Any]: ...
 
@@ -540,6 +545,7 @@ class Generator(RankingModel):
         *,
         seed: int | None = None,
         budget: Budget | None = None,
+        critic: CriticLike | None = None,
         **options: Unpack[TargetOptions],
     ) -> SampleRun[Any]:
         """Draw ``n`` texts from the global target (see ``target``, which takes the ``options``), not the local one.
@@ -547,11 +553,15 @@ class Generator(RankingModel):
         Args:
             method: "exact" (default), "weighted", "asap", "local", "smc", "mh" or "rejection"; see ``Sampler``.
             budget: limits in model tokens or seconds. Fewer samples are then given, and ``stopped_by`` says so.
+            critic: weighs texts by exp(critic(text)) besides, see docs/aligned.md. "smc" asks it after each token, if
+                it judges beginnings; "exact" needs its upper bound, and "asap" takes none.
 
         Raises:
             UnsatisfiableTargetError: no text of the constraint can be written. Others as ``target``.
         """
-        return TargetSampler(self).sample(prompt, constraint, n, method, seed=seed, budget=budget, **options)
+        return TargetSampler(self).sample(
+            prompt, constraint, n, method, seed=seed, budget=budget, critic=critic, **options
+        )
 
     @overload
     def search(

@@ -15,6 +15,7 @@ from structgen.options import check_count, refuse_name
 from structgen.progress import report_progress
 
 if TYPE_CHECKING:
+    from structgen.generation.decoding.critics import CriticLike
     from structgen.generation.target import Budget, Method, SampleRun, Target
 
 
@@ -72,6 +73,7 @@ class TargetSampler:
         *,
         seed: int | None = None,
         budget: Budget | None = None,
+        critic: CriticLike | None = None,
         **options: Unpack[TargetOptions],
     ) -> SampleRun[Any]:
         """See ``Generator.sample``."""
@@ -80,6 +82,7 @@ class TargetSampler:
         known = TargetOptions.__annotations__
         for name in options:
             if name not in known:
-                refuse_name(name, [*known, "seed", "budget"])
+                refuse_name(name, [*known, "seed", "budget", "critic"])
         with turn_of(self._prepared.reader):
-            return Sampler(PrefixStore(self.target(prompt, constraint, **options)), method, seed=seed).draw(n, budget)
+            store = PrefixStore(self.target(prompt, constraint, **options))
+            return Sampler(store, method, seed=seed, critic=critic).draw(n, budget)

@@ -95,7 +95,8 @@ class SampleRun(Generic[T_co]):
         method, requested: as asked for.
         stopped_by: the budget that ran out before ``requested`` samples were there; None if all are there. Texts that
             need few model calls are the first to be there, so a run that was stopped favours them.
-        log_z_bounds: nats; P(L) lies between them.
+        log_z_bounds: nats; P(L) lies between them. With a critic, what is said of P(L) here is said of
+            Σ P(text) · exp(critic(text)) over the language.
         tv_bound: bound of the total variation distance to the target of "asap" with what is known now.
         log_z: estimate of log P(L): that of the weights of all attempts (of the acceptance for "exact" and
             "rejection"), or the nearest that the bounds leave, which is never farther from P(L); NaN where there was no

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from structgen.core.constraints.base import T
 from structgen.core.kernels.aligned.layout import FINISHED, REJECTED, STUCK
 from structgen.errors import OptionsError, UnsatisfiableTargetError
+from structgen.generation.decoding.critics import CriticLike
 from structgen.generation.target.methods import METHODS, SPECIFICATIONS
 from structgen.generation.target.results import (
     Budget,
@@ -24,6 +25,7 @@ from structgen.generation.target.results import (
 )
 from structgen.generation.target.store import EOS, PrefixStore
 from structgen.generation.target.walks import Meter, Outcome, Walks
+from structgen.generation.target.weighing import Weighing
 from structgen.options import check_count
 
 _Drawn = tuple[list[Outcome], list[Outcome], Limit | None]
@@ -41,9 +43,11 @@ class Sampler(Generic[T]):
         width: most attempts that wait for the model at once; None: as the method's specification says.
         particles: of "smc".
         mh_steps: proposals a sample of "mh".
+        critic: weighs texts: the target is then P(text) · exp(critic(text)), see ``weighing``. Not of "asap"; exact
+            samples need its upper bound (``critic(f, most=...)``).
 
     Raises:
-        OptionsError: an unknown method, or a number out of range.
+        OptionsError: an unknown method, a number out of range, or a critic that the method cannot have.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Sampler(Generic[T]):
         width: int | None = None,
         particles: int = 32,
         mh_steps: int = 10,
+        critic: CriticLike | None = None,
     ) -> None:
         if not isinstance(method, str) or method not in METHODS:
             raise OptionsError(
@@ -69,6 +74,7 @@ class Sampler(Generic[T]):
         self.store, self.method = store, method
         self._seed = secrets.randbits(63) if seed is None else seed
         self._width, self._particles, self._mh_steps = width, particles, mh_steps
+        self._weighing = None if critic is None else Weighing(store, critic, self.specification, self._seed)
         self._next = 0
         self._texts: dict[int, tuple[str, tuple[int, ...]]] = {}
 
@@ -91,7 +97,8 @@ class Sampler(Generic[T]):
 
     def _population(self, n: int, meter: Meter) -> _Drawn:
         """Whole populations of particles; all that have a text are kept."""
-        outcomes, limit = run_particles(self.store, meter, n, self._particles, self._seed, self._next)
+        weighing = self._weighing
+        outcomes, limit = run_particles(self.store, meter, n, self._particles, self._seed, self._next, weighing)
         self._next += len(outcomes)
         return [outcome for outcome in outcomes if outcome.status == FINISHED], outcomes, limit
 
@@ -113,6 +120,8 @@ class Sampler(Generic[T]):
 
         if n:
             for outcome in walks.outcomes(wanted):
+                if self._weighing is not None:
+                    outcome = self._weighing.weighed(outcome, self._next + len(outcomes))
                 outcomes.append(outcome)
                 if outcome.status == FINISHED:
                     kept.append(outcome)
@@ -155,7 +164,7 @@ class Sampler(Generic[T]):
             method=self.method,
             requested=n,
             stopped_by=limit if len(kept) < n else None,
-            log_z_bounds=self.store.log_z_bounds,
+            log_z_bounds=self._log_z_bounds,
             tv_bound=self.store.tv_bound,
             log_z=self._log_z(every) if weighted or exact else math.nan,
             ess=effective_sample_size(weights) if weighted else float(len(kept)) if exact else math.nan,
@@ -170,6 +179,13 @@ class Sampler(Generic[T]):
             log_weights=every if weighted else [],
         )
 
+    @property
+    def _log_z_bounds(self) -> tuple[float, float]:
+        low, high = self.store.log_z_bounds
+        if self._weighing is None:
+            return low, high
+        return -math.inf, math.inf if self._weighing.most is None else high + self._weighing.most
+
     def _log_z(self, log_weights: list[float]) -> float:
         """The estimate of log Z: the mean of the weights, projected onto the bounds.
 
@@ -179,6 +195,8 @@ class Sampler(Generic[T]):
         """
         if not log_weights:
             return math.nan
+        if self._weighing is not None:
+            return log_mean_exp(log_weights)
         low, high = self.store.log_z_bounds
         return min(max(log_mean_exp(log_weights), low), high)
 
@@ -194,10 +212,12 @@ class Sampler(Generic[T]):
 
 
 class _Particles:
-    """One population. ``node`` is -1 once the weight is 0; ``done`` where the text has ended."""
+    """One population. ``node`` is -1 once the weight is 0; ``done`` where the text has ended; ``score``: what a critic
+    says of the text so far, which is in the weight."""
 
-    def __init__(self, store: PrefixStore, count: int, rng: np.random.Generator) -> None:
-        self.store, self.rng = store, rng
+    def __init__(self, store: PrefixStore, count: int, rng: np.random.Generator, weighing: Weighing | None) -> None:
+        self.store, self.rng, self.weighing = store, rng, weighing
+        self.score = np.zeros(count)
         self.node = np.zeros(count, dtype=np.int64)
         self.weight = np.zeros(count)
         self.logp = np.zeros(count)
@@ -210,9 +230,9 @@ class _Particles:
 
     def step(self) -> None:
         """One token for all, then the nodes they reach, in one call of the model."""
-        store = self.store
+        store, going_on = self.store, np.flatnonzero(self.live)
         chosen: dict[int, int] = {}
-        for i in np.flatnonzero(self.live).tolist():
+        for i in going_on.tolist():
             node = int(self.node[i])
             mass = float(store.nodes["mass"][node])
             self.weight[i] += mass
@@ -233,6 +253,15 @@ class _Particles:
         evicted = {int(self.node[i]) for i in chosen if store.nodes["start"][self.node[i]] < 0}
         if evicted:
             store.expand([(node, -1) for node in evicted], protect={int(self.node[i]) for i in chosen})
+        if self.weighing is not None:
+            self._weigh(going_on, self.weighing)
+
+    def _weigh(self, moved: npt.NDArray[np.int64], weighing: Weighing) -> None:
+        """Put what the critic says into the weights of those that have moved, in place of what it said before."""
+        asked = [i for i in moved[self.weight[moved] > -math.inf] if self.done[i] or weighing.judges_beginnings]
+        scores = weighing.scores(self.node[asked].tolist(), self.done[asked].tolist()) if asked else []
+        self.weight[asked] += np.array(scores) - self.score[asked]
+        self.score[asked] = scores
 
     def resample(self) -> None:
         """Systematic resampling where fewer than half of the particles count."""
@@ -244,11 +273,12 @@ class _Particles:
         places = (self.rng.random() + np.arange(count)) / count * shares[-1]
         pick = np.minimum(np.searchsorted(shares, places, side="right"), count - 1)
         self.node, self.logp, self.done = self.node[pick], self.logp[pick], self.done[pick]
+        self.score = self.score[pick]
         self.weight = np.full(count, mean)
 
 
 def run_particles(
-    store: PrefixStore, meter: Meter, n: int, count: int, seed: int, first: int
+    store: PrefixStore, meter: Meter, n: int, count: int, seed: int, first: int, weighing: Weighing | None = None
 ) -> tuple[list[Outcome], Limit | None]:
     """Populations of ``count`` until ``n`` particles have a text; the outcomes of whole populations.
 
@@ -264,7 +294,7 @@ def run_particles(
         if meter.room(count) < count:
             return outcomes, "attempts"
         meter.attempts += count
-        particles = _Particles(store, count, np.random.default_rng([seed, first + len(outcomes)]))
+        particles = _Particles(store, count, np.random.default_rng([seed, first + len(outcomes)]), weighing)
         steps = 0
         while particles.live.any():
             limit = meter.exceeded()
