@@ -17,6 +17,7 @@ from structgen.generation.decoding.prompts import Prompt
 from structgen.generation.options import (
     GenerationOptions,
     GenerationSettings,
+    check_unguided,
     check_written_once,
     checked_settings,
     streamed_settings,
@@ -41,6 +42,7 @@ class AsyncWriter:
         """See ``Generator.agenerate``."""
         settings, checked = checked_settings(**options), as_constraint(constraint)
         check_written_once(settings)
+        check_unguided(settings)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         while True:
             with self._prepared._waiting("writing an output"):
@@ -59,6 +61,7 @@ class AsyncWriter:
     ) -> AsyncGenerator[StreamEvent[Any], None]:
         """See ``Generator.astream``."""
         settings, checked = streamed_settings(**options), as_constraint(constraint)
+        check_unguided(settings)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         return self._astream(row, checked, settings)
 

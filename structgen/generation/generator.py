@@ -34,7 +34,7 @@ from structgen.generation.results import (
     events_of,
     items_of,
 )
-from structgen.generation.scheduler.inline import ROWS, steps
+from structgen.generation.scheduler.inline import ROWS
 from structgen.generation.scheduler.request import Request
 from structgen.generation.searcher import RankingModel, Searcher
 from structgen.generation.target_sampler import TargetOptions, TargetSampler
@@ -133,7 +133,7 @@ class Generator(RankingModel):
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         while True:
             request = self._request(row, checked, settings)
-            for _ in self._write(request):
+            for _ in self._write(request, settings.guidance):
                 pass
             if settings.choose != "token":
                 request = self._rechosen(request, row, checked, settings)
@@ -187,7 +187,9 @@ class Generator(RankingModel):
         settings, checked = streamed_settings(**options), as_constraint(constraint)
         row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
         request = self._request(row, checked, settings, streams=True)
-        return events_of(self._write(request), checked, lambda: self._result(request, checked, settings))
+        return events_of(
+            self._write(request, settings.guidance), checked, lambda: self._result(request, checked, settings)
+        )
 
     @overload
     async def agenerate(
@@ -427,12 +429,11 @@ class Generator(RankingModel):
         rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
             self._compiled(rows.common)  # what is wrong with it is wrong with the call
-        overlapped = self.capabilities.asynchronous
         if settings.fields is not None and self.reader.max_rows is not None:
             batch_size = max(1, min(batch_size, self.reader.max_rows - MAX_OPEN))
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),
-            lambda requests: steps(self.reader, requests, rows=batch_size, overlapped=overlapped, spell=self._spell),
+            lambda requests: self._steps(requests, settings.guidance, batch_size),
             self._waiting("writing a batch", rows.total, each=True),
             progress,
             settings.attempts,

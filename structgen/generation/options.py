@@ -14,6 +14,7 @@ from structgen.generation.decoding.regions import Regions, checked_regions
 from structgen.generation.fields.asking import Fields, asked_fields
 from structgen.generation.filters.table import FilterOptions
 from structgen.generation.sampling import SamplingParams
+from structgen.generation.search.guidance import Guidance
 from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count, refuse_name
 
 Choose: TypeAlias = Literal["token", "value", "belief"]
@@ -65,6 +66,9 @@ class GenerationOptions(FilterOptions, total=False):
         spelling: "canonical": the tokens are those that the tokenizer makes of the text, which models were trained on,
             and which caches and drafts have; of tokenizers with byte-level BPE. Default "any": all tokens that spell
             what is allowed. See docs/decoding.md.
+        guidance: the output is pushed away from what the model would say after another prompt (``Guidance``,
+            ``context_aware``), at twice the cost; in batches the other prompt is one for all. Not of coroutines, nor
+            with ``fields`` and ``choose``. See docs/decoding.md.
     """
 
     order: tuple[str, ...]
@@ -90,6 +94,7 @@ class GenerationOptions(FilterOptions, total=False):
     choose: Choose
     regions: Mapping[str, Region] | None
     spelling: Spelling
+    guidance: Guidance | None
 
 
 _ITS_CONSTRAINT = "the constraint is the second argument: generate(prompt, constraint)"
@@ -169,6 +174,7 @@ class GenerationSettings:
     choose: Choose = "token"
     regions: Regions = ()
     spelling: Spelling = "any"
+    guidance: Guidance | None = None
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -195,6 +201,7 @@ def checked_settings(
     choose: Choose = "token",
     regions: Any = None,
     spelling: Spelling = "any",
+    guidance: Guidance | None = None,
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -231,7 +238,28 @@ def checked_settings(
         _checked_choose(choose, params),
         checked_regions(regions),
         _checked_spelling(spelling, choose),
+        _checked_guidance(guidance, fields, choose),
     )
+
+
+def _checked_guidance(guidance: Any, fields: Any, choose: Choose) -> Guidance | None:
+    """Refuse guidance that is none, and what would read the model without it."""
+    if guidance is None:
+        return None
+    if not isinstance(guidance, Guidance):
+        raise OptionsError(f"guidance is {guidance!r:.100}; expected Guidance(...)", option="guidance", value=guidance)
+    if guidance.plausibility:
+        raise OptionsError(
+            "plausibility of guidance is judged among the tokens that the constraint allows, as search does; leave it "
+            "out here",
+            option="guidance",
+        )
+    if fields or choose != "token":
+        raise OptionsError(
+            "fields and choose read what the model itself believes, which guidance changes; leave out one of them",
+            option="guidance",
+        )
+    return guidance
 
 
 def _checked_spelling(spelling: Spelling, choose: Choose) -> Spelling:
@@ -258,6 +286,16 @@ def _checked_choose(choose: Choose, params: SamplingParams) -> Choose:
             value=choose,
         )
     return choose
+
+
+def check_unguided(settings: GenerationSettings) -> None:
+    """Refuse guidance where rows of others are read along.
+
+    Raises:
+        OptionsError: ``guidance`` is given.
+    """
+    if settings.guidance is not None:
+        raise OptionsError("guidance is an option of generate, stream and batch, not of coroutines", option="guidance")
 
 
 def check_written_once(settings: GenerationSettings) -> None:

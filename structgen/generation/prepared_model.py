@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -31,8 +31,9 @@ from structgen.generation.fields.reading import PathReader, PrefixPaths, TreePat
 from structgen.generation.fields.results import FieldResults
 from structgen.generation.models.capabilities import ModelCapabilities, capabilities_of, check_reads_trees
 from structgen.generation.models.defaults import defaults_of
+from structgen.generation.models.guided_rows import GuidedRows
 from structgen.generation.models.language_model import LanguageModel
-from structgen.generation.models.model_runner import NO_DRAFTS
+from structgen.generation.models.model_runner import NO_DRAFTS, RaggedReader
 from structgen.generation.models.prefix_reader import make_reader
 from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.models.threads import turn_of
@@ -40,7 +41,7 @@ from structgen.generation.open_objects import tell_open_objects
 from structgen.generation.options import OPTION_NAMES, OWN_DRAFT, GenerationSettings
 from structgen.generation.results import GenerationResult, result_of
 from structgen.generation.scheduler.budget import SchedulerLimits
-from structgen.generation.scheduler.inline import write
+from structgen.generation.scheduler.inline import ROWS, raising, steps
 from structgen.generation.scheduler.request import Event, Request
 from structgen.generation.scheduler.scheduler import Scheduler
 from structgen.generation.speculative.cost import cost_of
@@ -52,6 +53,7 @@ from structgen.progress import ProgressCallback, Wait, report_progress, waiting
 
 if TYPE_CHECKING:
     from structgen.generation.scheduler.coroutines import CoroutineWriter
+    from structgen.generation.search.guidance import Guidance
 
 LAST_TOKENS = 16  # of a prompt, in which it may begin the thinking
 _LOADED = (
@@ -250,12 +252,15 @@ class PreparedModel:
         with self._waiting("reading a prompt into tokens"):
             ids, prediction = self._attempt_ids(row, constraint, settings), row.prediction
         constraint = after_prompt(constraint, ids, self.vocabulary)
-        budget = settings.max_new_tokens
+        budget, without = settings.max_new_tokens, None
+        if settings.guidance is not None:
+            without = self._prompt_ids(settings.guidance.without, constraint, settings.telling)
         if self.model.context_length is not None:
-            budget = min(budget, self.model.context_length - len(ids))
+            longest = max(len(ids), len(without or ()))
+            budget = min(budget, self.model.context_length - longest)
             if budget < 1:
                 raise GenerationError(
-                    f"The prompt has {len(ids)} tokens, the model reads {self.model.context_length}; shorten it"
+                    f"The prompt has {longest} tokens, the model reads {self.model.context_length}; shorten it"
                     + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.telling else ".")
                 )
         params = settings.drawn(row.seed, row.attempt)
@@ -280,7 +285,19 @@ class PreparedModel:
                 raise OptionsError(NO_DRAFTS, option="draft", value=draft)
             prediction = None  # it changes the speed only, and here not even that
         speculator = self._speculator(draft, prediction is not None)
-        return Request(self.in_written_tokens(ids, budget), output, speculator, streams=streams, prediction=prediction)
+        prompt = ids if without is not None else self.in_written_tokens(ids, budget)
+        return Request(prompt, output, speculator, streams=streams, prediction=prediction, without=without)
+
+    def _steps(
+        self, requests: Iterable[Request | None], guidance: Guidance | None = None, rows: int = ROWS
+    ) -> Generator[list[Event], None, None]:
+        """Write the requests of one call: see ``steps``."""
+        reader: RaggedReader = self.reader
+        if guidance is not None:
+            reader = guided = GuidedRows(self.reader, self.model, guidance.scale)
+            requests = guided.expecting(requests)
+        overlapped = self.capabilities.asynchronous and guidance is None
+        return steps(reader, requests, rows=rows, overlapped=overlapped, spell=self._spell)
 
     def _result(
         self, request: Request, constraint: Constraint[T] | None, settings: GenerationSettings, attempts: int = 1
@@ -365,21 +382,21 @@ class PreparedModel:
             tell_open_objects(constraint)
         return grammar
 
-    def _write(self, request: Request) -> Iterator[list[Event]]:
+    def _write(self, request: Request, guidance: Guidance | None = None) -> Iterator[list[Event]]:
         """Write one output, step by step. What takes long is told: reading the prompt, and writing what nobody sees
         before it is whole."""
-        steps = write(self.reader, [request], overlapped=self.capabilities.asynchronous, spell=self._spell)
+        written = raising(self._steps([request], guidance))
         with self._waiting(f"reading a prompt of {len(request.prompt):,} tokens"):
-            events = next(steps, None)
+            events = next(written, None)
         if request.streams:
             yield events or []
-            yield from steps
+            yield from written
             return
         with self._waiting("writing an output", request.output.remaining) as wait:
             while events is not None:
                 wait.advance(sum(len(event.token_ids) for event in events))
                 yield events
-                events = next(steps, None)
+                events = next(written, None)
 
     def _waiting(self, what: str, total: int | None = None, *, each: bool = False) -> Wait:
         """Work that is told of to whom the generator tells, if it takes over a second."""

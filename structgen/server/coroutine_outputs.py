@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from structgen.core.constraints.sources import TypeForm
 
 _Read = TypeVar("_Read")
-_OPTIONS = tuple(name for name in OPTION_NAMES if name not in ("draft", "prediction", "attempts", "refusal_in_prompt"))
+_OF_GENERATORS = {
+    *("draft", "prediction", "attempts", "refusal_in_prompt", "log_mass", "fields", "choose", "spelling", "guidance"),
+}
+_OPTIONS = tuple(name for name in OPTION_NAMES if name not in _OF_GENERATORS)
 
 
 class SequenceEvents(Protocol):
@@ -73,7 +76,9 @@ class AsyncWriting(ABC):
     async def agenerate(self, prompt: Prompt, constraint: Any, **options: Any) -> GenerationResult[Any]: ...
 
     async def agenerate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> GenerationResult[Any]:
-        """As ``Generator.generate``, for many callers at once; ``draft`` is no option here."""
+        """As ``Generator.generate``, for many callers at once. What results do not have here, and what a generator alone
+        does, is no option: ``draft``, ``prediction``, ``attempts``, ``refusal_in_prompt``, ``log_mass``, ``fields``,
+        ``choose``, ``spelling``, ``guidance``."""
         result = None
         async for event in self.astream(prompt, constraint, **options):
             result = event.result

@@ -96,6 +96,9 @@ def test_bad_options_raise_before_anything_is_written() -> None:
     async def scenario(engine: AsyncEngine) -> None:
         with pytest.raises(OptionsError, match="did you mean 'temperature'"):
             await engine.agenerate("p", temprature=1)
+        for name in ("log_mass", "fields", "choose", "spelling", "guidance"):  # which its results would not have
+            with pytest.raises(OptionsError, match=name):
+                await engine.agenerate("p", SCHEMA, **{name: True})
         with pytest.raises(structgen.SchemaError):
             await engine.agenerate("p", {"type": "strin"})
         with pytest.raises(GenerationError, match="shorten it"):

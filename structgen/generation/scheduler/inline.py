@@ -27,7 +27,16 @@ def write(
         GenerationError, ModelError: what a request failed with; those that are left are forgotten.
     """
     rows = ROWS if reader.reads_apart else max(1, len(requests))
-    with closing(steps(reader, requests, rows=rows, overlapped=overlapped, spell=spell)) as each:
+    yield from raising(steps(reader, requests, rows=rows, overlapped=overlapped, spell=spell))
+
+
+def raising(written: Generator[list[Event], None, None]) -> Iterator[list[Event]]:
+    """What ``steps`` yields, until a request fails.
+
+    Raises:
+        GenerationError, ModelError: what it failed with; those that are left are forgotten.
+    """
+    with closing(written) as each:
         for events in each:
             for event in events:
                 if event.error is not None:

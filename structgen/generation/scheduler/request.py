@@ -63,12 +63,14 @@ class Request(SequenceTerms):
         output: fresh; it is the scheduler's while it is written.
         speculator: what drafts; None: nothing.
         streamed: how many tokens of the output, which then was ``take_up``, were streamed elsewhere, and are not again.
+        without: the prompt that it is guided away from, for a reader that does (`GuidedRows`); None: it is not guided.
     """
 
     prompt: Sequence[int]
     output: Output
     speculator: Speculator | None = None
     streamed: int = 0
+    without: Sequence[int] | None = None
 
 
 @dataclass(eq=False)

@@ -15,9 +15,9 @@ import numpy as np
 
 from structgen.generation.decoding.hypothesis import Hypothesis
 from structgen.generation.decoding.prompts import Prompt
+from structgen.generation.models.guided_rows import log_softmax, pushed
 from structgen.generation.models.prefix_reader import Logits, Prefix, PromptReader
 from structgen.generation.search.method import check_number
-from structgen.generation.search.scores import Values
 from structgen.generation.search.space import Distribution, distribution, distribution_of
 
 IMPLAUSIBLE = 1e4
@@ -81,20 +81,11 @@ class GuidedReader:
 
     def read(self, prefixes: Sequence[Prefix]) -> Logits:
         """See ``PromptReader.read``."""
-        given, other = (_log_softmax(reader.read(prefixes)) for reader in self._readers)
-        with np.errstate(invalid="ignore"):  # what neither can write stays so
-            guided = other + self._scale * (given - other)
-        guided[np.isneginf(given) & np.isneginf(other)] = -math.inf
-        return np.stack([guided, given], axis=1)
+        given, other = (log_softmax(reader.read(prefixes)) for reader in self._readers)
+        return np.stack([pushed(given, other, self._scale), given], axis=1)
 
     def retain(self, prefixes: Iterable[Prefix]) -> None:
         """See ``PromptReader.retain``."""
         kept = list(prefixes)
         for reader in self._readers:
             reader.retain(kept)
-
-
-def _log_softmax(logits: Logits) -> Values:
-    values = logits.astype(np.float64)
-    values -= values.max(axis=-1, keepdims=True)
-    return np.asarray(values - np.log(np.exp(values).sum(axis=-1, keepdims=True)))
