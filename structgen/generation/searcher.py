@@ -89,6 +89,10 @@ class Searcher:
         if not (guidance is None or isinstance(guidance, Guidance)):
             raise OptionsError(f"guidance is {guidance!r:.100}; expected Guidance(...)", option="guidance")
         searching, shown = method_of(method, options), telling(schema_in_prompt, schema_form)
+        if guidance is not None and searching.needs_states:
+            raise OptionsError(
+                f"{_name(searching)} takes no guidance: hidden states are of one prompt", option="guidance"
+            )
         checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, shown)
         other = None
         if guidance is not None:
@@ -183,7 +187,7 @@ class Searcher:
         if method.is_closed:
             root.check_closes()
         with prepared._waiting("searching for outputs"), turn_of(prepared.reader):
-            reader: PromptReader = make_reader(prepared.model, ids, budget)
+            reader: PromptReader = make_reader(prepared.model, ids, budget, states=method.needs_states)
             if guidance is not None and other is not None:
                 reader = GuidedReader(reader, make_reader(prepared.model, other, budget), guidance.scale)
             weigh = None if guidance is None else guidance.weigh

@@ -76,7 +76,7 @@ class AsyncWriting(ABC):
     async def agenerate(self, prompt: Prompt, constraint: Any, **options: Any) -> GenerationResult[Any]: ...
 
     async def agenerate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> GenerationResult[Any]:
-        """As ``Generator.generate``, for many callers at once. What results do not have here, and what a generator alone
+        """As ``Generator.generate``, for many callers at once. What results have not here, and what a generator alone
         does, is no option: ``draft``, ``prediction``, ``attempts``, ``refusal_in_prompt``, ``log_mass``, ``fields``,
         ``choose``, ``spelling``, ``guidance``."""
         result = None

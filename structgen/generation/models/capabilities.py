@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ class ModelCapabilities:
         forward_tree: see ``TreeLanguageModel``: what drafts need. ``why_no_trees``: why it cannot be used now.
         forward_visible: see ``VisibleLanguageModel``. A model without a declaration says by ``full_attention`` whether
             it can be used.
+        hidden_states: within, each call appends the last layer's states [rows, n, H] after the tokens that it reads to
+            the list that this gives.
         ragged_reader: its own reader of rows, one a model; without, rows are packed or padded.
         deterministic: of its own reader, whether it reads one token a call; None: it cannot be made to.
         asynchronous: whether calls return before the model has read: logits are waited for when they are looked at,
@@ -41,6 +44,7 @@ class ModelCapabilities:
     forward_tree: Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]], Any], Any] | None = None
     why_no_trees: str | None = None
     forward_visible: Callable[[Sequence[Sequence[int]], Any, Any, Any], Any] | None = None
+    hidden_states: Callable[[], AbstractContextManager[list[Any]]] | None = None
     ragged_reader: Callable[[], RaggedReader] | None = None
     deterministic: bool | None = None
     asynchronous: bool = False

@@ -8,7 +8,8 @@ works with any `LanguageModel`: prefixes that go on from those of the last call 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,11 +60,17 @@ class PromptReader(Protocol):
         ...
 
 
-def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int, salt: str = "") -> PromptReader:
-    """The best reader for the model; ``salt``: whom prefixes are shared with.
+def make_reader(
+    model: Any, prompt_ids: Sequence[int], max_tokens: int, salt: str = "", *, states: bool = False
+) -> PromptReader:
+    """The best reader for the model.
+
+    Args:
+        salt: whom prefixes are shared with.
+        states: whether hidden states are wanted (``TreeReader.states``).
 
     Raises:
-        GenerationError: the prompt and ``max_tokens`` do not fit in the model's context.
+        GenerationError: the prompt and ``max_tokens`` do not fit in the model's context, or it gives no hidden states.
     """
     limit = model.context_length
     if limit is not None and len(prompt_ids) + max_tokens > limit:
@@ -72,8 +79,13 @@ def make_reader(model: Any, prompt_ids: Sequence[int], max_tokens: int, salt: st
             "shorten the prompt or lower max_tokens."
         )
     can = capabilities_of(model)
+    if states and (can.forward_visible is None or can.hidden_states is None):
+        raise GenerationError(
+            f"Hidden states are wanted, which {type(model).__name__} does not give; load the model with transformers "
+            "(backend='transformers'), one whose layers all attend to the whole text."
+        )
     if can.forward_visible is not None:
-        return TreeReader(model, prompt_ids)
+        return TreeReader(model, prompt_ids, can.hidden_states if states else None)
     own = None if can.ragged_reader is None else can.ragged_reader()
     if own is not None and own.reads_apart and own.shares_prefixes:
         return BranchReader(own, prompt_ids, salt)
@@ -187,12 +199,24 @@ class BranchReader:
 
 
 class TreeReader:
-    """A trie of prefixes in one row of a cache of a ``VisibleLanguageModel``. A slot is a token of it."""
+    """A trie of prefixes in one row of a cache of a ``VisibleLanguageModel``. A slot is a token of it.
+
+    Args:
+        hidden_states: of the model's capabilities, where states are kept; None: they are not.
+    """
 
     reads_chains = True
 
-    def __init__(self, model: Any, prompt_ids: Sequence[int]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        prompt_ids: Sequence[int],
+        hidden_states: Callable[[], AbstractContextManager[list[Any]]] | None = None,
+    ) -> None:
         prepare_for_trees(model)
+        self._recording = hidden_states or (lambda: nullcontext([]))
+        self._prompt_states: list[Logits] = []  # of the last layer, after the prompt's tokens [1][P, H]
+        self._states: list[Logits] = []  # after each slot
         self._model, self._prompt = model, list(prompt_ids)
         self.tokens = self.calls = 0
         self._cache: Any = None
@@ -205,8 +229,10 @@ class TreeReader:
     def read(self, prefixes: Sequence[Prefix]) -> Logits:
         """See ``PromptReader.read``. Missing beginnings of the prefixes are read too."""
         if self._cache is None:
-            logits, self._cache = self._model.prefill([self._prompt])
+            with self._recording() as states:
+                logits, self._cache = self._model.prefill([self._prompt])
             self._first = to_numpy(logits)
+            self._prompt_states = [to_numpy(each)[0] for each in states]
             self.calls += 1
         assert self._first is not None
         logits = np.empty((len(prefixes), self._first.shape[1]), dtype=self._first.dtype)
@@ -226,6 +252,15 @@ class TreeReader:
                 live[slot] = True
         if len(live) > MOST_UNUSED + 2 * int(live.sum()):
             self._keep(np.flatnonzero(live))
+
+    def states(self, prefix: Prefix) -> Logits:
+        """The last layer's hidden states [prompt + n, H] after each token of the prompt and of a prefix of n tokens
+        that was read, where they are kept."""
+        slot, found = -1, list[Logits]()
+        for token in prefix:
+            slot = self._slots[slot, token]
+            found.append(self._states[slot][None])
+        return np.concatenate([*self._prompt_states, *found])
 
     def _read(self, prefixes: Sequence[Prefix], out: Logits) -> None:
         if len(self._keys) + sum(map(len, prefixes)) > MAX_SLOTS:
@@ -272,6 +307,7 @@ class TreeReader:
         keys = [self._keys[slot] for slot in slots]
         self._keys = [(number[parent], token) for parent, token in keys]
         self._used = [self._used[slot] for slot in slots]
+        self._states = [self._states[slot] for slot in slots] if self._states else []
         self._slots = {key: slot for slot, key in enumerate(self._keys)}
         sees = np.zeros_like(self._sees)
         sees[: len(slots), : len(slots)] = self._sees[np.ix_(slots, slots)]
@@ -283,7 +319,10 @@ class TreeReader:
         visible = np.ones((len(tokens), prompt + total), dtype=np.bool_)
         visible[:, prompt:] = self._sees[past:total, :total]
         positions = np.array([[prompt + depth for depth in depths]])
-        logits = self._model.forward_visible([tokens], visible[None], positions, self._cache)
+        with self._recording() as states:
+            logits = self._model.forward_visible([tokens], visible[None], positions, self._cache)
+        for each in states:
+            self._states += list(to_numpy(each)[0])
         self.calls += 1
         self.tokens += len(tokens)
         return to_numpy(logits[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,9 @@ import numpy.typing as npt
 from structgen.generation.models.model_runner import Part, Reading
 from structgen.generation.models.prefix_cache import common
 from structgen.generation.models.trees import forward_tree
+
+STATE = 8
+"""Width of the states that a tiny model is said to have."""
 
 
 @dataclass
@@ -75,11 +79,15 @@ class TinyModel:
         self.context_length = context_length
         self.forwards = 0
         self._seed, self._order, self._scale, self._bias = seed, order, scale, bias
+        self._states: list[Any] | None = None
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.float32], TinyCache]:
         """See ``LanguageModel.prefill``."""
         self.forwards += 1
         cache = TinyCache([list(prompt) for prompt in prompts])
+        if self._states is not None:
+            (row,) = cache.rows
+            self._states.append(np.array([[self._logits(row[: end + 1])[:STATE] for end in range(len(row))]]))
         return np.stack([self._logits(row) for row in cache.rows]), cache
 
     def forward(self, token_ids: Sequence[Sequence[int]], cache: TinyCache) -> npt.NDArray[np.float32]:
@@ -102,7 +110,18 @@ class TinyModel:
         cache.appended = [len(new) for new in token_ids]
         for row, new in zip(cache.rows, token_ids, strict=True):
             row += new
+        if self._states is not None:
+            self._states.append(np.array(logits)[..., :STATE])
         return np.array(logits)
+
+    @contextmanager
+    def hidden_states(self) -> Iterator[list[Any]]:
+        """See ``ModelCapabilities.hidden_states``: a few of the logits after each token."""
+        found = self._states = []
+        try:
+            yield found
+        finally:
+            self._states = None
 
     def forward_tree(
         self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TinyCache

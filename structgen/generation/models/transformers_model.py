@@ -33,6 +33,7 @@ class TransformersModel:
         _check_threads()
         self.model = model.eval()
         self._packed: list[Any] = []
+        self._states: list[Any] | None = None  # of the last layer, where somebody wants them
         head = model.get_output_embeddings()
         self.vocab_size = int(head.weight.shape[0] if head is not None else model.config.get_text_config().vocab_size)
         self.context_length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -44,6 +45,7 @@ class TransformersModel:
             forward_last=self.forward_last,
             forward_tree=self.forward_tree,
             forward_visible=self.forward_visible if self.full_attention else None,
+            hidden_states=self.hidden_states,
             asynchronous=str(self.model.device.type) in ("cuda", "xpu", "mps"),
             prepare_for_trees=self.prepare_for_trees,
             reads_by=self._copies,
@@ -151,6 +153,15 @@ class TransformersModel:
             return self.forward(token_ids, cache)
         return forward_tree(self, token_ids, parents, cache)
 
+    @contextmanager
+    def hidden_states(self) -> Iterator[list[Any]]:
+        """See ``ModelCapabilities.hidden_states``; as the head sees them, after the last norm."""
+        found = self._states = []
+        try:
+            yield found
+        finally:
+            self._states = None
+
     @property
     def _attention(self) -> str:
         """Which implementation of attention the model uses."""
@@ -211,8 +222,11 @@ class TransformersModel:
                 position_ids=positions,
                 past_key_values=cache.cache,
                 use_cache=True,
+                output_hidden_states=self._states is not None,
                 **options,
             )
+        if self._states is not None:
+            self._states.append(output.hidden_states[-1])
         return output.logits
 
 

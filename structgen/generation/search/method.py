@@ -27,6 +27,7 @@ class Method(ABC):
         merge: what counts as one output: equal texts ("text"), equal JSON values ("value"), or nothing: two spellings
             of a text in tokens are two outputs ("none").
         is_closed: whether a hypothesis is followed only where it is known how it could be closed.
+        needs_states: whether it asks for the model's hidden states (``Space.states``).
 
     Raises:
         OptionsError: a value out of range.
@@ -34,6 +35,7 @@ class Method(ABC):
 
     merge: Merge = "text"
     is_closed: ClassVar[bool] = True
+    needs_states: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.merge not in MERGES:

@@ -7,6 +7,7 @@ from structgen.generation.search.attribute import Attribute
 from structgen.generation.search.beam import Beam
 from structgen.generation.search.best_first import BestFirst
 from structgen.generation.search.cautious import Cautious
+from structgen.generation.search.contrastive import Contrastive
 from structgen.generation.search.diverse import Diverse
 from structgen.generation.search.exact import Exact
 from structgen.generation.search.gumbel import Gumbel
@@ -30,4 +31,5 @@ METHODS: dict[str, type[Method]] = {
     "best_of": BestOf,
     "quality": Quality,
     "planning": Planning,
+    "contrastive": Contrastive,
 }

@@ -15,7 +15,7 @@ from structgen.core.constraints.base import Constraint
 from structgen.errors import GenerationError
 from structgen.generation.decoding.critics import Candidate
 from structgen.generation.decoding.hypothesis import END, Hypothesis
-from structgen.generation.models.prefix_reader import Prefix, PromptReader
+from structgen.generation.models.prefix_reader import Logits, Prefix, PromptReader, TreeReader
 from structgen.generation.search.scores import Scoring, Surprisals, Values
 from structgen.generation.target.results import Budget, Limit
 from structgen.generation.target.target import text_log_prob
@@ -152,11 +152,21 @@ class Space:
         """Since the start."""
         return time.perf_counter() - self._started
 
-    def expand(self, nodes: Sequence[SearchNode]) -> None:
-        """Ask the model what follows these, in one call; those that are expanded or finished are left out."""
+    def expand(self, nodes: Sequence[SearchNode], also: Sequence[Prefix] = ()) -> None:
+        """Ask the model what follows these, in one call; those that are expanded or finished are left out.
+
+        Args:
+            also: tokens of which nothing is asked but that the model reads them, for their ``states``.
+        """
         unread = [node for node in nodes if node.expansion is None and not node.is_finished]
-        for node, whole in zip(unread, self.distributions(unread), strict=True):
+        for node, whole in zip(unread, self.distributions(unread, also), strict=True):
             self._set(node, whole)
+
+    def states(self, prefix: Prefix) -> Logits:
+        """The model's hidden states [prompt + n, H] after each token of the prompt and of n tokens that it has read.
+        For methods that say that they need them."""
+        assert isinstance(self.reader, TreeReader)
+        return self.reader.states(prefix)
 
     def widen(self, node: SearchNode) -> None:
         """Ask again, and keep all of what may follow."""
@@ -175,15 +185,15 @@ class Space:
         )
         node.is_cut = False
 
-    def distributions(self, nodes: Sequence[SearchNode]) -> list[Distribution]:
+    def distributions(self, nodes: Sequence[SearchNode], also: Sequence[Prefix] = ()) -> list[Distribution]:
         """What the model says after these, and in the same call after the forced tokens that follow them."""
         wanted = dict[Prefix, Hypothesis]()
         for node in nodes:
             if node.hypothesis.tokens not in self._ahead:
                 wanted |= self._chain(node.hypothesis)
-        if wanted:
-            logits = self.reader.read(list(wanted))
-            for hypothesis, line in zip(wanted.values(), logits, strict=True):
+        if wanted or also:
+            logits = self.reader.read([*wanted, *also])
+            for hypothesis, line in zip(wanted.values(), logits, strict=False):
                 self._ahead[hypothesis.tokens] = self._weigh(hypothesis, line)
         given = [self._ahead[node.hypothesis.tokens] for node in nodes]
         for node in nodes:

@@ -55,7 +55,12 @@ class World:
 
     def space(self, method: Method, **options: Any) -> Space:
         root = Hypothesis.root(Rules(self.grammar, **options), self.limit)
-        return Space(make_reader(self.model, PROMPT, self.limit), root, method.scoring, budget=method.limits)
+        return Space(
+            make_reader(self.model, PROMPT, self.limit, states=method.needs_states),
+            root,
+            method.scoring,
+            budget=method.limits,
+        )
 
     def run(self, method: Method, n: int = 1, seed: int = 0, **options: Any) -> SearchOutcome:
         return method.run(self.space(method, **options), n, np.random.default_rng(seed))

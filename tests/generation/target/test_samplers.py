@@ -292,7 +292,8 @@ def test_log_probs_of_samples() -> None:
 
 def test_options_are_checked() -> None:
     store = cf.even().store()
-    for options in ({"width": 0}, {"particles": 0}, {"mh_steps": 0}):
+    wrong: list[dict[str, Any]] = [{"width": 0}, {"particles": 0}, {"mh_steps": 0}]
+    for options in wrong:
         with pytest.raises(OptionsError, match="at least 1"):
             Sampler(store, "exact", **options)
     with pytest.raises(OptionsError, match="expected one of exact"):

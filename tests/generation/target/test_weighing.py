@@ -104,6 +104,6 @@ def test_what_a_critic_cannot_do() -> None:
     for method in ("smc", "weighted", "exact"):
         refusing = critic(lambda some: [-math.inf] * len(some), most=0.0)
         with pytest.raises(GenerationError, match="refuses all"):
-            Sampler(case.store(), method, seed=0, critic=refusing).draw(1)  # type: ignore[arg-type]
+            Sampler(case.store(), method, seed=0, critic=refusing).draw(1)
     with pytest.raises(GenerationError, match="raised"):
         Sampler(case.store(), "smc", critic=lambda some: [1 / 0 for _ in some]).draw(1)
