@@ -10,6 +10,7 @@ from structgen.generation.search.cautious import Cautious
 from structgen.generation.search.contrastive import Contrastive
 from structgen.generation.search.diverse import Diverse
 from structgen.generation.search.exact import Exact
+from structgen.generation.search.foresight import Foresight
 from structgen.generation.search.gumbel import Gumbel
 from structgen.generation.search.method import Method
 from structgen.generation.search.phrases import Phrases
@@ -32,4 +33,5 @@ METHODS: dict[str, type[Method]] = {
     "quality": Quality,
     "planning": Planning,
     "contrastive": Contrastive,
+    "foresight": Foresight,
 }

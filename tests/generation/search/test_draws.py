@@ -52,7 +52,7 @@ def test_draws_without_replacement_are_distributed_so(kind: Any, count: int) -> 
     assert cf.g_statistic(named(Counter(map(tuple, runs))), pairs) <= cf.null_quantile(pairs, count)
 
 
-@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("case", cases(200, 12))
 def test_all_outputs_are_drawn_once(case: int) -> None:
     made = world(case, limit=4)
     drawn = tokens_of(made.run(Gumbel(read_ahead=1 + case % 3), 10_000))
@@ -80,7 +80,7 @@ def probability(made: World, beginning: Tokens) -> float:
     return math.exp(log_prob)
 
 
-@pytest.mark.parametrize("case", range(16))
+@pytest.mark.parametrize("case", cases(200, 16))
 def test_of_every_beginning_there_are_as_many_as_expected(case: int) -> None:
     made = World(structgen.compile_regex("[abc]{1,4}(ab)?", VOCABULARY), TinyModel(6, seed=case, scale=1.0), 12)
     n = (7, 16, 100, 333)[case % 4]
@@ -103,7 +103,7 @@ def test_each_output_is_distributed_as_one_that_is_drawn_alone() -> None:
     assert len(set(tokens_of(made.run(Arithmetic(top_k=1), 5)))) == 1
 
 
-@pytest.mark.parametrize("case", range(24))
+@pytest.mark.parametrize("case", cases(200, 24))
 def test_draws_keep_the_budget(case: int) -> None:
     made = world(case)
     for limit in range(min(map(len, made.outputs)), 6):
@@ -136,7 +136,7 @@ def naive(made: World, groups: int, size: int, weight: float) -> list[list[tuple
     return done
 
 
-@pytest.mark.parametrize("case", range(24))
+@pytest.mark.parametrize("case", cases(200, 24))
 def test_diverse_beams_are_those_of_plain_lists(case: int) -> None:
     made = World(world(case).grammar, world(case).model, 24)
     groups, size, weight = 1 + case % 3, 1 + case // 3 % 3, (0.0, 0.5, 2.0)[case % 3]

@@ -13,13 +13,14 @@ from structgen.generation.search.beam import Beam
 from structgen.generation.search.exact import Exact
 from structgen.generation.search.phrases import Covered, Phrases, Progress
 from tests.generation.search.small_worlds import VOCABULARY, World, tokens_of, world
+from tests.many import cases
 
 
 def text_of(tokens: tuple[int, ...]) -> str:
     return VOCABULARY.decode(tokens).decode()
 
 
-@pytest.mark.parametrize("case", range(10))
+@pytest.mark.parametrize("case", cases(200, 10))
 def test_a_large_beam_is_exact_on_the_language_with_the_phrases(case: int) -> None:
     phrases = (["bc"], ["ab", "ca"], ["cc", "b"])[case % 3]
     plain = structgen.regex("[abc]{1,5}")
@@ -41,7 +42,7 @@ def test_a_large_beam_is_exact_on_the_language_with_the_phrases(case: int) -> No
     assert set(tokens_of(few)) <= set(inside)
 
 
-@pytest.mark.parametrize("case", range(24))
+@pytest.mark.parametrize("case", cases(200, 24))
 def test_a_bonus_is_for_each_phrase_that_an_output_holds(case: int) -> None:
     made = world(case)
     phrases, bonus = ["bc", "a"], (0.5, 3.0, 50.0)[case % 3]

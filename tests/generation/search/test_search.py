@@ -79,7 +79,7 @@ def test_a_huge_beam_is_the_list_of_all_outputs(case: int) -> None:
 
 
 @pytest.mark.parametrize("uid", REGULARISERS)
-@pytest.mark.parametrize("case", range(6))
+@pytest.mark.parametrize("case", cases(200, 6))
 def test_regularisers_are_what_brute_force_says(uid: str, case: int) -> None:
     made = world(case)
 
@@ -114,7 +114,7 @@ def test_regularisers_are_what_brute_force_says(uid: str, case: int) -> None:
             Exact(**options)
 
 
-@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("case", cases(200, 12))
 def test_one_beam_is_greedy(case: int) -> None:
     """Under the greedy regulariser with a great weight too."""
     made, tokens = world(case, limit=30, scale=3.0), tuple[int, ...]()
@@ -131,7 +131,7 @@ def shortest(made: World) -> int:
     return min(map(len, made.outputs))
 
 
-@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("case", cases(200, 12))
 @pytest.mark.parametrize(
     "method", [Beam(), BestFirst(), Exact(), Beam(num_beams=1)], ids=lambda one: type(one).__name__
 )
