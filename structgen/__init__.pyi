@@ -113,6 +113,7 @@ from structgen.generation.consensus import consensus as consensus
 from structgen.generation.decoding.critics import Candidate as Candidate
 from structgen.generation.decoding.critics import Critic as Critic
 from structgen.generation.decoding.critics import critic as critic
+from structgen.generation.decoding.loops import LoopGuard as LoopGuard
 from structgen.generation.fields.asking import Fields as Fields
 from structgen.generation.generator import Generator as Generator
 from structgen.generation.options import GenerationOptions as GenerationOptions

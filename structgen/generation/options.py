@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.regions import Region
 from structgen.errors import OptionsError
+from structgen.generation.decoding.loops import LoopGuard
 from structgen.generation.decoding.prompts import Place, Telling, telling
 from structgen.generation.decoding.regions import Regions, checked_regions
 from structgen.generation.fields.asking import Fields, asked_fields
@@ -66,6 +67,9 @@ class GenerationOptions(FilterOptions, total=False):
         spelling: "canonical": the tokens are those that the tokenizer makes of the text, which models were trained on,
             and which caches and drafts have; of tokenizers with byte-level BPE. Default "any": all tokens that spell
             what is allowed. See docs/decoding.md.
+        loop_guard: where the text has repeated itself and the token that was drawn would go on with that, the string,
+            list or object that repeats is closed instead, if it may be; ``stats.closed_loops`` counts it, and the
+            ``finish_reason`` is "length". ``LoopGuard()`` says what a repetition is; None (default): nothing does.
         guidance: the output is pushed away from what the model would say after another prompt (``Guidance``,
             ``context_aware``), at twice the cost; in batches the other prompt is one for all. Not of coroutines, nor
             with ``fields`` and ``choose``. See docs/decoding.md.
@@ -94,6 +98,7 @@ class GenerationOptions(FilterOptions, total=False):
     choose: Choose
     regions: Mapping[str, Region] | None
     spelling: Spelling
+    loop_guard: LoopGuard | None
     guidance: Guidance | None
 
 
@@ -175,6 +180,7 @@ class GenerationSettings:
     regions: Regions = ()
     spelling: Spelling = "any"
     guidance: Guidance | None = None
+    loop_guard: LoopGuard | None = None
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -202,6 +208,7 @@ def checked_settings(
     regions: Any = None,
     spelling: Spelling = "any",
     guidance: Guidance | None = None,
+    loop_guard: LoopGuard | None = None,
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -222,6 +229,8 @@ def checked_settings(
         raise OptionsError(
             f"stop must be a string or strings, none empty, not {stop!r:.100}", option="stop", value=stop
         )
+    if not (loop_guard is None or isinstance(loop_guard, LoopGuard)):
+        raise OptionsError(f"loop_guard is {loop_guard!r:.100}; expected LoopGuard() or None", option="loop_guard")
     told = telling(schema_in_prompt, schema_form)
     params = SamplingParams(**sampling)
     return GenerationSettings(
@@ -239,6 +248,7 @@ def checked_settings(
         checked_regions(regions),
         _checked_spelling(spelling, choose),
         _checked_guidance(guidance, fields, choose),
+        loop_guard,
     )
 
 

@@ -271,7 +271,7 @@ class PreparedModel:
         output = Output(
             self.vocabulary, matcher, params,
             max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
-            keeps_mass=settings.log_mass, regions=regions, spelling=spelling,
+            keeps_mass=settings.log_mass, regions=regions, spelling=spelling, loop_guard=settings.loop_guard,
         )  # fmt: skip
         if not (prediction is None or isinstance(prediction, str)):
             raise OptionsError(

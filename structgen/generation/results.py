@@ -15,6 +15,7 @@ from structgen.core.engines.capture import Captures, LazyCaptures
 from structgen.core.engines.captures.capturing import captures_of, names_captures
 from structgen.errors import ConstraintError, OptionsError
 from structgen.generation.decoding.drawing import Surprise
+from structgen.generation.decoding.loops import Loop, loop_of
 from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.fields.results import FieldResults
@@ -40,6 +41,7 @@ class GenerationResult(Generic[T_co]):
         token_log_mass: the mass (log, nats) that the mask left of the model's distribution where each token was chosen;
             with ``token_log_probs`` added, the model's own log-probability. None for tokens that were forced. Empty
             unless ``log_mass=True`` was asked for.
+        loop: the repetition that it ended in, where ``finish_reason`` is "length"; None: there is none.
         log_mass: their sum, end of sequence included: ``logprob`` plus this is what the model, unmasked, gave to the
             choices that were made. None unless it was asked for.
     """
@@ -55,6 +57,7 @@ class GenerationResult(Generic[T_co]):
     token_log_probs: tuple[float, ...] = field(default=(), repr=False, compare=False)
     token_log_mass: tuple[float | None, ...] = field(default=(), repr=False, compare=False)
     log_mass: float | None = field(default=None, compare=False)
+    loop: Loop | None = field(default=None, compare=False)
     _surprises: tuple[Surprise, ...] = field(default=(), repr=False, compare=False)
     _fields: FieldResults | None = field(default=None, repr=False, compare=False)
 
@@ -141,6 +144,7 @@ def result_of(output: Output, constraint: Constraint[T] | None, attempts: int = 
         token_log_probs=tuple(output.token_log_probs),
         token_log_mass=tuple(output.token_log_mass) if output.keeps_mass else (),
         log_mass=output.log_mass if output.keeps_mass else None,
+        loop=loop_of(output.data) if output.finish_reason == "length" else None,
         _surprises=tuple(output.surprises.values()),
     )
 

@@ -75,7 +75,7 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
         return cast(Schema, written_out(self._schema))
 
     @cached_property
-    def has_regions(self) -> bool:
+    def has_field_regions(self) -> bool:
         """Whether the schema says of parts how they are written. Looked for once, where the keyword is."""
         return X_STRUCTGEN in self._key and has_regions(self._schema)
 

@@ -7,11 +7,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
 from structgen.core.constraints.base import Constraint
-from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.constraints.thinking import Thinking
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.captured import Captured
-from structgen.core.tool_calls.definitions import Tool
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, OptionsError
 
@@ -35,12 +33,12 @@ def with_rules(constraint: Any, regions: Captured) -> Constraint:
     )
 
 
-def schemas_of(constraint: Any) -> Iterator[JsonSchemaConstraint[Any] | Tool]:
-    """The schemas that a constraint is made of, those of its tools included."""
+def schemas_of(constraint: Any) -> Iterator[Any]:
+    """What holds the schemas of a constraint: each ``JsonSchemaConstraint``, and each ``Tool`` of tool calls."""
     waiting = [constraint]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, (JsonSchemaConstraint, Tool)):
+        if hasattr(one, "has_field_regions"):
             yield one
         elif is_dataclass(one) and not isinstance(one, type):
             waiting += [getattr(one, each.name) for each in fields(one)]
@@ -66,8 +64,13 @@ def refuse_field_regions(constraint: Any) -> None:
     Raises:
         ConstraintError: some have.
     """
-    if any(schema.has_regions for schema in schemas_of(constraint)):
+    if has_field_regions(constraint):
         raise _no_regions()
+
+
+def has_field_regions(constraint: Any) -> bool:
+    """Whether some schema in a constraint says of fields how they are written."""
+    return any(schema.has_field_regions for schema in schemas_of(constraint))
 
 
 def without_regions(grammar: Grammar) -> Grammar:

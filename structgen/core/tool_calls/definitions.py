@@ -48,7 +48,7 @@ class Tool:
     function: PythonTool | None = field(default=None, compare=False, repr=False)
 
     @property
-    def has_regions(self) -> bool:
+    def has_field_regions(self) -> bool:
         """Whether its schema says of arguments how they are written."""
         return X_STRUCTGEN in self.key and has_regions(self.parameters)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from structgen.core.engines.protocols import Matcher
+from structgen.core.engines.protocols import TOO_LONG, Matcher
 from structgen.core.tokenization.canonical import CanonicalSpelling
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError
@@ -26,6 +26,7 @@ from structgen.generation.decoding.closing_budget import (
 )
 from structgen.generation.decoding.drawing import SURPRISING, Surprise, TokenDrawing
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
+from structgen.generation.decoding.loops import LoopGuard, LoopWatch
 from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions
 from structgen.generation.decoding.rule_regions import region_meter
 from structgen.generation.decoding.sections import SectionBudget, SectionMeter
@@ -71,6 +72,7 @@ class Output:
         regions: of its fields, where it is JSON from its first byte on. Those of a grammar are its matcher's.
         keeps_mass: whether ``token_log_mass`` and what is with it is wanted.
         spelling: if it is to be spelled as the tokenizer does; with a matcher only.
+        loop_guard: what leaves repetitions; None: nothing does.
 
     Raises:
         IncompleteOutputError: not even the shortest completion known fits in ``max_new_tokens``.
@@ -90,6 +92,7 @@ class Output:
         regions: FieldRegions = NO_REGIONS,
         keeps_mass: bool = False,
         spelling: CanonicalSpelling | None = None,
+        loop_guard: LoopGuard | None = None,
     ) -> None:
         self.token_ids: list[int] = []
         self.token_log_probs: list[float] = []
@@ -120,6 +123,7 @@ class Output:
         self._params, self._regions = params, region_meter(regions, matcher, vocabulary)
         if self._regions is not None:
             self._drawing.params = self._regions.params(params)
+        self._loops = None if loop_guard is None else LoopWatch(loop_guard)
         self._is_masked = False  # whether the bitmask is that of the matcher's state
         self._is_shaped = False  # whether tokens were turned down for the budget
         self._bytes = bytearray()
@@ -241,7 +245,7 @@ class Output:
     @property
     def is_adjusted(self) -> bool:
         """Whether each token must be drawn by itself: its logits, its mask or how it is drawn depend on the path."""
-        return self._drawing.is_adjusted or self._regions is not None or self.is_canonical
+        return self._drawing.is_adjusted or self._regions is not None or self.is_canonical or self._loops is not None
 
     @property
     def is_canonical(self) -> bool:
@@ -265,13 +269,36 @@ class Output:
             if self._mass < SURPRISING and token >= 0:
                 index = len(self.token_ids)
                 self.surprises[index] = self._drawing.surprise(index, self._mass, logits[row])
-        if token < 0 or not self._choose(token, log_prob):
+        if token < 0 or not (self._leaves_loop(token, logits[row]) or self._choose(token, log_prob)):
             self._take_another(token, logits[row])
 
     def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
         """Take the token that ``rule`` draws from the filtered probabilities of the allowed tokens, ascending by id."""
         token, log_prob = self._drawing.by_rule(rule, len(self.token_ids), logits_row)
         self.take(token, log_prob, [logits_row], 0)
+
+    def _leaves_loop(self, token: int, logits_row: Any) -> bool:
+        """Where a token would go on with a repetition, and the known completion leaves it: follow that instead."""
+        if self._loops is None or token in self._vocabulary.eos_token_ids:
+            return False
+        data = self._vocabulary.tokens[token]
+        if not self._loops.is_left(self._bytes, data, 0 if self._closer is None else self._closer.bound()):
+            return False
+        completion = b"" if self._closer is None or self._closer.bound() >= TOO_LONG else self._closer.completion()
+        if completion[:1] == data[:1] or (self._closer is not None and not completion and self._closer.bound()):
+            return False
+        self.stats.closed_loops += 1
+        self._is_shaped = True
+        allowed, log_probs = self._drawing.log_probs(logits_row)
+        for place in np.argsort(-log_probs, kind="stable"):
+            spelled = self._vocabulary.tokens[allowed[place]]
+            is_end = not completion and int(allowed[place]) in self._vocabulary.eos_token_ids
+            if is_end or (spelled and completion.startswith(spelled)):
+                if self._choose(int(allowed[place]), float(log_probs[place])):
+                    return True
+                break
+        self._follow_plan(allowed, log_probs)
+        return True
 
     def _take_another(self, refused: int, logits_row: Any) -> None:
         """After a token was turned down: draw on, and in the end follow the known completion."""

@@ -25,6 +25,7 @@ class GenerationStats:
         draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
         accepted_prediction_tokens, rejected_prediction_tokens: of a predicted text, tokens that the output has where
             they were expected, and the others.
+        closed_loops: how often a repetition was left (``loop_guard``).
         exceeded_regions: values of fields that have more tokens than their regions' ``max_tokens``.
     """
 
@@ -44,3 +45,4 @@ class GenerationStats:
     accepted_prediction_tokens: int = 0
     rejected_prediction_tokens: int = 0
     exceeded_regions: int = 0
+    closed_loops: int = 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
-from structgen.core.constraints.rules import schemas_of, with_rules
+from structgen.core.constraints.rules import has_field_regions, with_rules
 from structgen.core.constraints.thinking import THOUGHT, Thinking
 from structgen.core.json_schema.pointers import unescape
 from structgen.errors import OptionsError
@@ -70,7 +70,7 @@ def placed_regions(constraint: Constraint | None, regions: Regions) -> tuple[Con
     if rules:
         constraint = with_rules(constraint, rules)
     if not isinstance(constraint, JsonSchemaConstraint):
-        if any(schema.has_regions for schema in schemas_of(constraint)):
+        if has_field_regions(constraint):
             raise OptionsError(
                 "a schema has max_tokens or temperature of fields (x-structgen), which are kept where its JSON is the "
                 "whole output: not after thinking, in tool calls, in tags, or as one of several constraints; leave "
@@ -84,10 +84,10 @@ def placed_regions(constraint: Constraint | None, regions: Regions) -> tuple[Con
                 option="regions",
             )
         return constraint, NO_REGIONS
-    schema = constraint.schema if fields or constraint.has_regions else None  # a copy
+    schema = constraint.schema if fields or constraint.has_field_regions else None  # a copy
     for pointer, _ in fields:
         _check_names(pointer, schema, "regions")
-    return constraint, FieldRegions(fields, schema if constraint.has_regions else None)
+    return constraint, FieldRegions(fields, schema if constraint.has_field_regions else None)
 
 
 def _check_names(pointer: str, schema: Any, option: str = "fields") -> None:

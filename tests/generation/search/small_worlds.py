@@ -95,6 +95,21 @@ class World:
                     waiting.append(((*prefix, token), whole + log_prob, local + log_prob - mass))
         return outputs
 
+    @cached_property
+    def known(self) -> dict[Tokens, tuple[float, float]]:
+        """The outputs that methods find which follow what is known to close in time: all but those that some beginning
+        leads to whose shortest completion, in bytes, takes too many tokens."""
+        return {tokens: pair for tokens, pair in self.outputs.items() if self._is_known(tokens)}
+
+    def _is_known(self, tokens: Tokens) -> bool:
+        hypothesis: Hypothesis | None = Hypothesis.root(Rules(self.grammar), self.limit)
+        for token in tokens:
+            assert hypothesis is not None
+            hypothesis = hypothesis.extended(token)
+            if hypothesis is None or not hypothesis.closes:
+                return False
+        return True
+
 
 def world(seed: int, limit: int = 5, **model: Any) -> World:
     """A random one, with at least one output."""

@@ -25,7 +25,7 @@ from tests.generation.target import closed_forms as cf
 from tests.many import cases
 from tests.server.tiny import generator
 
-WIDE = 500
+WIDE = 4096
 
 
 def bees(candidates: Sequence[Candidate]) -> list[float]:
@@ -58,7 +58,7 @@ def test_a_constant_attribute_is_beam(case: int) -> None:
 @pytest.mark.parametrize("case", cases(200, 12))
 def test_many_beams_with_an_attribute_find_the_best_of_all(case: int) -> None:
     made = world(case)
-    best = {one: pair[0] + text_of(made, one).count("b") for one, pair in made.outputs.items()}
+    best = {one: pair[0] + text_of(made, one).count("b") for one, pair in made.known.items()}
     run = made.run(Attribute(critic=bees, num_beams=WIDE, length_penalty=0.0))
     assert {node.hypothesis.tokens: score for score, node in run.finished} == pytest.approx(best, abs=1e-4)
 
@@ -66,7 +66,7 @@ def test_many_beams_with_an_attribute_find_the_best_of_all(case: int) -> None:
 @pytest.mark.parametrize("case", cases(200, 12))
 def test_reranking_is_by_both_scores(case: int) -> None:
     made, weight = world(case), (0.0, 1.0, -0.5)[case % 3]
-    scores = {one: weight * pair[0] + text_of(made, one).count("b") for one, pair in made.outputs.items()}
+    scores = {one: weight * pair[0] + text_of(made, one).count("b") for one, pair in made.known.items()}
     run = made.run(Rerank(critic=bees, of=Beam(num_beams=WIDE), candidates=WIDE, logprob_weight=weight))
     assert [score for score, _ in run.finished] == pytest.approx(sorted(scores.values(), reverse=True), abs=1e-4)
     drawn = made.run(BestOf(critic=bees, candidates=5), seed=case)
@@ -80,7 +80,7 @@ def test_reranking_is_by_both_scores(case: int) -> None:
 def test_planning_finds_the_greatest_value_when_it_has_seen_all(case: int) -> None:
     made = world(case, limit=4)
     run = made.run(Planning(critic=share_of_a, rollouts=5000, width=WIDE))
-    values = {one: share_of_a([Candidate(text_of(made, one))])[0] for one in made.outputs}
+    values = {one: share_of_a([Candidate(text_of(made, one))])[0] for one in made.known}
     assert {node.hypothesis.tokens: score for score, node in run.finished} == pytest.approx(values)
     assert run.finished[0][0] == pytest.approx(max(values.values()))
     greedy = tokens_of(made.run(Beam(num_beams=1, early_stopping=True)))[0]
