@@ -113,4 +113,4 @@ def test_guards_that_cannot_be(options: dict[str, Any]) -> None:
     with pytest.raises(OptionsError, match=next(iter(options))):
         LoopGuard(**options)
     with pytest.raises(OptionsError, match="loop_guard"):
-        generator(1).generate("x", loop_guard=True)
+        generator(1).generate("x", loop_guard=True)  # type: ignore[call-overload]
