@@ -12,6 +12,8 @@ from structgen.core.answers.reasons import reasons as reasons
 from structgen.core.answers.targets.fitting import fits as fits
 from structgen.core.answers.targets.lowered import LoweredSchema as LoweredSchema
 from structgen.core.answers.targets.lowered import lower as lower
+from structgen.core.answers.texts.ambiguity import Ambiguity as Ambiguity
+from structgen.core.answers.texts.ambiguity import ambiguity as ambiguity
 from structgen.core.compilers import compile_choice as compile_choice
 from structgen.core.compilers import compile_gbnf as compile_gbnf
 from structgen.core.compilers import compile_json_lines as compile_json_lines

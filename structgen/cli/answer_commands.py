@@ -33,8 +33,10 @@ def register(app: Commands) -> None:
 
 
 def compare(
-    old: Annotated[str, typer.Argument(help="The old schema: a file or JSON text. With --against: the only file.")],
-    new: Annotated[str | None, typer.Argument(help="The new schema: a file or JSON text.")] = None,
+    old: Annotated[
+        str, typer.Argument(help="The old schema (file or JSON text) or grammar. With --against: the only file.")
+    ],
+    new: Annotated[str | None, typer.Argument(help="The new one.")] = None,
     backward: Annotated[bool, typer.Option("--backward", help="New readers take all old data (the default).")] = False,
     forward: Annotated[bool, typer.Option("--forward", help="Old readers take all new data.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Both.")] = False,
@@ -47,8 +49,8 @@ def compare(
     as_json: AsJson = False,
     as_sarif: AsSarif = False,
 ) -> None:
-    """Compare what two schemas allow. The answer is exact: a document that only one allows, and why. Exit code 1 if
-    the change breaks what was asked for, 3 if that was not decided.
+    """Compare what two schemas or grammars allow. The answer is exact: a document that only one allows, and why. Exit
+    code 1 if the change breaks what was asked for, 3 if that was not decided.
 
     structgen compare old.json new.json --backward
 
@@ -71,7 +73,7 @@ def compare(
 
 
 def examples(
-    schema: Annotated[str, typer.Argument(help="JSON Schema: a file, JSON text, or - for standard input.")],
+    schema: Annotated[str, typer.Argument(help="JSON Schema or grammar: a file, JSON text, or - for standard input.")],
     n: Annotated[int, typer.Option("-n", min=0, help="How many; fewer where there are no more.")] = 10,
     style: Annotated[str, typer.Option(help="typical, minimal, boundary or invalid.")] = "typical",
     size: Annotated[int, typer.Option(min=1, help="About how many bytes optional parts may take.")] = 300,
@@ -92,7 +94,9 @@ def examples(
 
 
 def lint(
-    files: Annotated[list[str], typer.Argument(help="Files with JSON Schemas, or lists of tools with --tools.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Files with JSON Schemas or grammars; with --tools, lists of tools.")
+    ],
     deep: Annotated[bool, typer.Option("--deep", help="Ask of each keyword whether the whole needs it.")] = False,
     tools: Annotated[
         bool, typer.Option("--tools", help="The files are lists of tools (OpenAI, Anthropic, MCP).")

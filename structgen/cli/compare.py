@@ -10,6 +10,7 @@ from typing import Any, Literal
 from structgen import __version__
 from structgen.cli.common import INVALID, BadInput, print_json, read_text
 from structgen.cli.consoles import out
+from structgen.cli.sources import GRAMMARS
 from structgen.core.answers.compare import Difference, SchemaComparison
 from structgen.core.answers.compare import compare as compare_schemas
 from structgen.core.answers.sarif import SarifResult, sarif_log
@@ -67,6 +68,21 @@ def schema_text(source: str) -> str:
     return source if source.lstrip().startswith("{") or source in ("true", "false") else read_text(source)
 
 
+def constraint_in(source: str, text: str) -> Any:
+    """What a text says: the schema in it; of a file with a grammar, by its name, its constraint.
+
+    Raises:
+        ConstraintError: neither.
+    """
+    suffix = "" if source.lstrip().startswith("{") else Path(source).suffix
+    if suffix not in GRAMMARS:
+        return load_schema(text)
+    from structgen.core.constraints.specs import GRAMMAR_FILES, ConstraintSpec  # which compiles
+
+    path = Path(source)  # which may import from files next to it
+    return ConstraintSpec(GRAMMAR_FILES[suffix], path if path.is_file() else text).constraint
+
+
 def run(request: ComparisonRequest, old_text: str | None = None) -> int:
     """Compare and report; the exit code: 0 compatible as asked, 1 breaking, 3 not decided.
 
@@ -75,7 +91,8 @@ def run(request: ComparisonRequest, old_text: str | None = None) -> int:
     """
     old_text = schema_text(request.old) if old_text is None else old_text
     new_text = schema_text(request.new)
-    answer = compare_schemas(load_schema(old_text), load_schema(new_text), options=request.options)
+    old, new = constraint_in(request.old, old_text), constraint_in(request.new, new_text)
+    answer = compare_schemas(old, new, options=request.options)
     code = _code(answer, request)
     if request.form == "json":
         print_json({"exit_code": code, "direction": request.direction, **as_dict(answer)})

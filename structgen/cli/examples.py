@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 
 from structgen.cli.common import INVALID, fail, print_json
-from structgen.cli.compare import schema_text
+from structgen.cli.compare import constraint_in, schema_text
 from structgen.core.answers.examples import examples as examples_of
-from structgen.core.json_schema.loading import load_schema
 from structgen.errors import UnsatisfiableSchemaError
 from structgen.options import JsonOptions
 
@@ -18,7 +17,7 @@ def run(schema: str, n: int, style: str, size: int, seed: int, options: JsonOpti
     Raises:
         SchemaError: the schema cannot be used. OptionsError: no such style.
     """
-    source = load_schema(schema_text(schema))
+    source = constraint_in(schema, schema_text(schema))
     try:
         drawn = examples_of(source, n, style=style, size=size, seed=seed, options=options)  # type: ignore[arg-type]
     except UnsatisfiableSchemaError as error:

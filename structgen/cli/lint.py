@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from structgen import __version__
 from structgen.cli.common import BAD_INPUT, INVALID, BadInput, print_json, read_text
+from structgen.cli.compare import constraint_in
 from structgen.cli.consoles import err, out
 from structgen.core.answers.lint.findings import Finding
 from structgen.core.answers.lint.providers import targets_named, together
@@ -17,7 +18,6 @@ from structgen.core.answers.lint.run import ORDER, SUMMARIES
 from structgen.core.answers.lint.run import lint as lint_schema
 from structgen.core.answers.sarif import SarifResult, sarif_log
 from structgen.core.answers.text_positions import TextPositions
-from structgen.core.json_schema.loading import load_schema
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions
 
@@ -50,7 +50,7 @@ def run(
     for file in files:
         try:
             texts[file] = read_text(file)
-            findings = _findings(texts[file], options, asked)
+            findings = _findings(file, texts[file], options, asked)
             listed += [(file, one) for one in findings if (file, one.rule, one.pointer) not in earlier]
         except (BadInput, ConstraintError) as error:
             err.print(f"{file}: {error}", markup=False, soft_wrap=True)
@@ -60,9 +60,9 @@ def run(
     return code or (INVALID if grave else 0)
 
 
-def _findings(text: str, options: JsonOptions, asked: LintRequest) -> list[Finding]:
+def _findings(file: str, text: str, options: JsonOptions, asked: LintRequest) -> list[Finding]:
     """Those of one file."""
-    schemas = _schemas(text, asked.tools)
+    schemas = _schemas(file, text, asked.tools)
     findings: list[Finding] = []
     for prefix, schema in schemas:
         of_schema = lint_schema(schema, deep=asked.deep, closed=asked.closed, targets=asked.targets, options=options)
@@ -72,10 +72,10 @@ def _findings(text: str, options: JsonOptions, asked: LintRequest) -> list[Findi
     return findings
 
 
-def _schemas(text: str, tools: bool) -> list[tuple[str, Any]]:
-    """The schemas of a file, with the pointers to them: itself, or those of a list of tools."""
+def _schemas(file: str, text: str, tools: bool) -> list[tuple[str, Any]]:
+    """The schemas of a file, with the pointers to them: itself (or a grammar), or those of a list of tools."""
     if not tools:
-        return [("", load_schema(text))]
+        return [("", constraint_in(file, text))]
     try:
         listed = json.loads(text)
     except ValueError as error:

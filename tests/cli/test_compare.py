@@ -69,3 +69,13 @@ def test_against_a_revision(tmp_path: Path) -> None:
     path.write_text(json.dumps(NARROW))
     assert run("compare", str(path), "--against", "HEAD")[0] == 1
     assert run("compare", str(path), "--against", "HEAD", "--forward")[0] == 0
+
+
+def test_grammars(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.lark", tmp_path / "new.gbnf"
+    old.write_text('start: sum\nsum: sum "+" sum | "1"\n')
+    new.write_text('root ::= "1" ("+1")*')
+    assert run("compare", str(old), str(new))[0] == 0
+    code, text, _ = run("lint", str(old))
+    assert code == 0 and "'1+1+1' has two readings: (sum (sum 1) + (sum (sum 1) + (sum 1)))" in text
+    assert run("examples", str(old), "--style", "minimal")[1] == "1\n"

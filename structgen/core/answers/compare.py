@@ -11,7 +11,7 @@ from structgen.core.answers.deciding import Decision, Questions, answering
 from structgen.core.answers.joint import Joint
 from structgen.core.answers.occurrences import value_at
 from structgen.core.answers.reasons import MAX_EDITS, forbidding, holds
-from structgen.core.answers.sources import schema_of
+from structgen.core.answers.sources import is_text, schema_of
 from structgen.core.json_schema.dialects import subschemas
 from structgen.core.json_schema.formula.language import FALSE
 from structgen.core.json_schema.lowering import Lowered
@@ -21,6 +21,8 @@ from structgen.options import JsonOptions, checked_options
 
 if TYPE_CHECKING:
     from referencing import Registry
+
+    from structgen.core.answers.texts.differences import TextDecision
 
 Verdict = Literal["equal", "narrower", "wider", "incomparable", "unknown"]
 _DEPARTING = ("hostname", "idn-hostname", "host-name", "time", "date-time", "regex")
@@ -62,20 +64,23 @@ class Difference:
     """What one schema allows and the other refuses.
 
     Attributes:
-        text: a shortest such document as JSON; None: there are some, all too long to be written.
+        text: a shortest such document as JSON; None: there are some, all too long to be written. Of two constraints on
+            plain text, such a text.
         value: what it says, numbers exact.
     """
 
     text: str | None
     value: Any
-    _sides: _Sides = field(repr=False, compare=False)
+    _sides: _Sides | None = field(repr=False, compare=False)
     _refuses_new: bool = field(repr=False, compare=False)
 
     @cached_property
     def keywords(self) -> list[Change]:
         """The occurrences of the refusing schema without which it would allow the document: each of them by itself;
         else a least set that does together. Worked out when asked for: a lowering for each occurrence."""
-        return [] if self.text is None else list(self._sides.changes(self.value, self._refuses_new))
+        if self.text is None or self._sides is None:
+            return []
+        return list(self._sides.changes(self.value, self._refuses_new))
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,8 @@ def compare(
     """What the new schema allows and the old one does not, and the reverse: exactly, by values.
 
     Args:
-        old, new: schemas, JSON texts, files, Python types or tool definitions; each is read in its own draft.
+        old, new: schemas, JSON texts, files, Python types or tool definitions, each read in its own draft; or both of
+            them grammars, expressions or choices. Regular ones are compared exactly, others by texts up to a length.
         options: dialect, formats, additional members and budgets; how text is spelled does not matter here.
         registry: other documents that the schemas refer to.
         new_registry: those of the new schema, if others.
@@ -162,8 +168,20 @@ def compare(
         SchemaError: a schema is malformed. ConstraintError: no schema.
     """
     options = checked_options(options)
+    if is_text(old) or is_text(new):
+        from structgen.core.answers.texts.differences import TextSide, is_text_subset
+
+        texts = TextSide(old), TextSide(new)
+        return _compared(is_text_subset(*texts), is_text_subset(*reversed(texts)), None, ())
     sides = _Sides(schema_of(old), schema_of(new), options, (registry, new_registry or registry))
     forth, back = sides.decide()
+    return _compared(forth, back, sides, tuple(_remarks(sides, forth, back)))
+
+
+def _compared(
+    forth: Decision | TextDecision, back: Decision | TextDecision, sides: _Sides | None, remarks: tuple[str, ...]
+) -> SchemaComparison:
+    """What was decided of old within new, and of new within old."""
     unknown = tuple(
         f"{what}: {decision.reason}"
         for what, decision in (("old within new", forth), ("new within old", back))
@@ -176,18 +194,25 @@ def compare(
         _difference(forth, sides, True),
         _difference(back, sides, False),
         unknown,
-        tuple(_remarks(sides, forth, back)),
+        remarks,
         (forth.method, back.method),
     )
 
 
 def is_subset(a: Any, b: Any, *, options: JsonOptions | None = None, registry: Registry[Any] | None = None) -> bool:
-    """Whether each document of schema ``a`` is one of schema ``b``.
+    """Whether each document of schema ``a`` is one of ``b``; or, of two grammars, expressions or choices, each text.
 
     Raises:
         UndecidedError: a budget ended the search, or a keyword is not covered.
         SchemaError: a schema is malformed. ConstraintError: no schema.
     """
+    if is_text(a) or is_text(b):
+        from structgen.core.answers.texts.differences import TextSide, is_text_subset
+
+        said = is_text_subset(TextSide(a), TextSide(b))
+        if said.contained is None:
+            raise UndecidedError(f"it was not decided whether one constraint is within the other: {said.reason}")
+        return said.contained
     sides = _Sides(schema_of(a), schema_of(b), checked_options(options), (registry, registry))
     decision = sides.questions.is_contained(*sides.joint.roots)
     if decision.contained is None:
@@ -203,7 +228,7 @@ def _verdict(forth: bool | None, back: bool | None) -> Verdict:
     return "narrower" if back else "incomparable"
 
 
-def _difference(decision: Decision, sides: _Sides, refuses_new: bool) -> Difference | None:
+def _difference(decision: Decision | TextDecision, sides: _Sides | None, refuses_new: bool) -> Difference | None:
     if decision.contained is not False:
         return None
     return Difference(decision.text, decision.value, sides, refuses_new)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from structgen.core.answers.deciding import UNDECIDED, Questions, answering
@@ -12,7 +12,7 @@ from structgen.core.answers.drawing import DocumentDrawing
 from structgen.core.answers.joint import Joint
 from structgen.core.answers.occurrences import Occurrence, anything_in, dialect_for, occurrences, without
 from structgen.core.answers.picks import Manner, RandomPicks
-from structgen.core.answers.sources import schema_of
+from structgen.core.answers.sources import is_text, schema_of
 from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.json_schema.formula.language import Formula, and_, not_, unordered
@@ -68,7 +68,8 @@ def examples(
     """Up to ``n`` different documents; fewer where there are no more.
 
     Args:
-        constraint: a schema, JSON text, file, Python type or tool definition.
+        constraint: a schema, JSON text, file, Python type or tool definition; or a grammar, expression or choice, whose
+            first examples reach each of its rules (styles "typical", "minimal" and "boundary").
         style: "typical": readable, all alternatives in turn; "minimal": a shortest; "boundary": at the limits of
             numbers, lengths and counts; "invalid": each is refused by exactly one keyword occurrence, whose pointer it
             has: without that occurrence the schema allows it.
@@ -77,10 +78,18 @@ def examples(
 
     Raises:
         SchemaError: the schema is malformed, unsatisfiable, or beyond a budget. OptionsError: ``style`` or ``n``.
+        ConstraintError: a grammar has parts without rules (JSON, names, tags).
     """
     if style not in STYLES:
         raise OptionsError(f"style is one of {', '.join(STYLES)}, not {style!r}", option="style", value=style)
     check_count("n", n, 0)
+    if is_text(constraint):
+        from structgen.core.answers.texts.examples import text_examples
+
+        if style == "invalid":
+            raise OptionsError("invalid examples are of schemas, not of texts", option="style", value=style)
+        texts = text_examples(constraint, RandomPicks(seed, STYLES[style]), size)
+        return (Example(text) for text in islice(texts, n))
     schema, options = schema_of(constraint), answering(checked_options(options))
     if style == "invalid":
         return _spread(NearMisses(schema, options, registry), n, size, seed)

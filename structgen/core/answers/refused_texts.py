@@ -56,9 +56,9 @@ class TextAndConstraint:
 
     def compile(self, vocabulary: Vocabulary) -> NoReturn:
         """Raises RefusedTextError, whose ``reasons`` are the answer; and what `reasons_of` raises."""
-        found = reasons_of(self.constraint, self.text, self.token)
-        named = ", ".join(map(str, found)) or "no single keyword"
-        raise RefusedTextError(f"what refuses the text: {named}", text=self.text, reasons=found)
+        occurrences = reasons_of(self.constraint, self.text, self.token)
+        named = ", ".join(map(str, occurrences)) or "no single keyword"
+        raise RefusedTextError(f"what refuses the text: {named}", text=self.text, reasons=occurrences)
 
     def content_key(self) -> Hashable:
         """See `structgen.core.constraints.cache.content_key`."""

@@ -106,7 +106,7 @@ def _words_for(member: str, dfa: Dfa | None, picks: Picks) -> Iterator[str]:
         if key in NAMED:
             yield NAMED[key][picks.number(0, len(NAMED[key]) - 1)]
     if dfa is not None:
-        usual = _usual(dfa)
+        usual = usual_words(dfa)
         if usual:
             yield usual[picks.number(0, len(usual) - 1)]
         return
@@ -120,7 +120,7 @@ _KNOWN_USUAL: dict[bytes, tuple[str, ...]] = {}
 MAX_USUAL = 500
 
 
-def _usual(dfa: Dfa) -> tuple[str, ...]:
+def usual_words(dfa: Dfa) -> tuple[str, ...]:
     """The usual texts in the language of an automaton."""
     usual = _KNOWN_USUAL.get(dfa.digest)
     if usual is None:
@@ -148,7 +148,7 @@ def _walked(spec: StringSpec, picks: Picks, values: Values) -> bytes:
     while length < wish or (text and not _is_whole(text)):
         options = [
             (byte, after)
-            for byte, after in _readable(dfa, state)
+            for byte, after in readable_steps(dfa, state)
             if words.cost[after] < NEVER and _may_end(spec, after, length + ((byte & 0xC0) != 0x80))
         ]
         if not options:
@@ -195,7 +195,7 @@ def _rank(byte: int) -> int:
     return _ORDER.index(byte) if byte in _ORDER else len(_ORDER) + byte
 
 
-def _readable(dfa: Dfa, state: int) -> list[tuple[int, int]]:
+def readable_steps(dfa: Dfa, state: int) -> list[tuple[int, int]]:
     """The transitions of a state by how well their bytes read; the readable ones only, where there are any."""
     transitions = dfa.transitions[state].tolist()
     bytes_there = sorted((byte for byte in range(256) if transitions[byte] >= 0), key=_rank)

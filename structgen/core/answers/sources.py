@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from structgen.core.json_schema.plain import plain_json
 
 _PARAMETERS = ("inputSchema", "input_schema", "parameters")
+
+
+def is_text(source: Any) -> bool:
+    """Whether a source is a constraint on plain text: a grammar, expression or choice. Loads nothing."""
+    module = sys.modules.get("structgen.core.constraints.text")  # where there is one of its classes, it is loaded
+    return module is not None and isinstance(source, module.TextConstraint)
 
 
 def schema_of(source: Any) -> Any:

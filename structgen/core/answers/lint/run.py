@@ -10,7 +10,7 @@ from structgen.core.answers.lint import branches, keywords
 from structgen.core.answers.lint.findings import Finding, LintRule, SchemaView
 from structgen.core.answers.occurrences import anything_in as _anything_in
 from structgen.core.answers.occurrences import dialect_for, occurrences, without
-from structgen.core.answers.sources import schema_of
+from structgen.core.answers.sources import is_text, schema_of
 from structgen.core.json_schema.lowering import Lowered
 from structgen.options import JsonOptions, checked_options
 
@@ -26,6 +26,7 @@ SUMMARIES = {
     "open-object": "An object that declares members and allows others.",
     "provider-limit": "A schema beyond what a provider takes.",
     "provider-loses": "What a provider does not enforce, or cannot be asked for.",
+    "ambiguous": "A grammar in which a text has two readings.",
     "undecided": "A question that was not decided.",
 }
 ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -45,7 +46,7 @@ def lint(
     """What in a schema has no effect, contradicts itself or was most likely meant otherwise; each with evidence.
 
     Args:
-        schema: a schema, JSON text, file, Python type or tool definition.
+        schema: a schema, JSON text, file, Python type or tool definition; or a grammar, expression or choice.
         deep: ask of each keyword occurrence whether the whole schema would allow more without it.
         closed: name objects that declare members and allow others.
         targets: providers to be asked about (see `structgen.lower`), or "all".
@@ -54,6 +55,12 @@ def lint(
     Raises:
         SchemaError: the schema is malformed. ConstraintError: no schema. OptionsError: no such target.
     """
+    if is_text(schema):
+        from structgen.core.answers.texts.ambiguity import ambiguity
+
+        answer = ambiguity(schema)
+        evidence = {"text": answer.text, "readings": list(map(str, answer.readings))}
+        return [Finding("ambiguous", "info", "", str(answer), evidence)] if answer else []
     named = list(targets)
     options = answering(checked_options(options))
     plain = schema_of(schema)

@@ -55,20 +55,26 @@ def compile_intersection(parts: Sequence[Grammar], vocabulary: Vocabulary, names
         return with_captures(compile_grammar(product, vocabulary))
 
 
-def _flat(part: Any, name: str) -> ContextFreeGrammar:
+def rules_of(part: Any) -> ContextFreeGrammar | None:
+    """The rules of a compiled grammar; None where something in it is read by an engine without rules."""
     form = (part.grammar if names_captures(part) else part).normal_form()  # captures do not need to be embedded
-    if form is None or form[1]:  # something in it is read by an engine without rules
+    return None if form is None or form[1] else form[0]
+
+
+def _flat(part: Any, name: str) -> ContextFreeGrammar:
+    form = rules_of(part)
+    if form is None:
         raise ConstraintError(
             f"{name} cannot be intersected: only expressions, choices, phrases and context-free grammars can "
             "(in JSON, say it of a string by `pattern`)"
         )
-    if regions_of(form[0]):
+    if regions_of(form):
         raise ConstraintError(
             f"{name} says of rules how they are written (regions), which an intersection does not keep"
         )
     if part.vocabulary.named:
         raise ConstraintError(f"{name} names special tokens, and cannot be intersected")
-    return form[0]
+    return form
 
 
 def _divided(grammars: Sequence[ContextFreeGrammar]) -> tuple[Dfa, ContextFreeGrammar | None]:
