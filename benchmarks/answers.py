@@ -28,7 +28,7 @@ import structgen
 from structgen.core.answers.deciding import UNDECIDED, answering
 from structgen.core.answers.drawing import DocumentDrawing
 from structgen.core.answers.examples import NearMisses
-from structgen.core.answers.picks import RandomPicks
+from structgen.core.answers.picking.picks import RandomPicks
 from structgen.core.json_schema.exact_validator import exact_validator
 
 MONOTONE = (

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from structgen.core.answers.deciding import Questions, answering
 from structgen.core.answers.drawing import DocumentDrawing
 from structgen.core.answers.joint import Joint
-from structgen.core.answers.picks import Manner
+from structgen.core.answers.picking.picks import Manner
 from structgen.core.answers.sources import schema_of
 from structgen.core.json_schema.lowering import Lowered
 from structgen.core.json_text import loads_exact

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from structgen.core.answers.picks import Picks
+from structgen.core.answers.picking.picks import Picks
 from structgen.core.answers.scalars import number_text, string_text
 from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.completion.cheapest_words import spelled

@@ -11,7 +11,7 @@ from structgen.core.answers.deciding import UNDECIDED, Questions, answering
 from structgen.core.answers.drawing import DocumentDrawing
 from structgen.core.answers.joint import Joint
 from structgen.core.answers.occurrences import Occurrence, anything_in, dialect_for, occurrences, without
-from structgen.core.answers.picks import Manner, RandomPicks
+from structgen.core.answers.picking.picks import Manner, RandomPicks
 from structgen.core.answers.sources import is_text, schema_of
 from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.value_graph.node import ValueNode

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from structgen.core.answers.picks import RandomPicks
+from structgen.core.answers.picking.picks import RandomPicks
 from structgen.core.answers.texts.drawing import TextDrawing
 from structgen.core.answers.texts.rules import GrammarRules, contextual_lexer, grammar_of, rules_for
 from structgen.core.engines.protocols import Grammar

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from structgen.core.answers.picks import Picks
-from structgen.core.answers.scalars import LONGEST, readable_steps, usual_words
+from structgen.core.answers.picking.picks import Picks
+from structgen.core.answers.picking.readable import readable_steps, usual_words
 from structgen.core.answers.texts.rules import GrammarRules
 from structgen.core.regex.dfa import Dfa, shortest
 
 WISHES = (1, 2, 3, 5, 8, 13)
 """Characters that a word of a terminal is wished to have."""
+LONG = 64
+"""Characters of one where bounds are looked for."""
 _USUAL, _GAP = 0.7, 0.15
 
 
@@ -83,7 +85,7 @@ class TextDrawing:
         """A walk through the automaton, ended on a shortest way when it is long enough."""
         wish = WISHES[self.picks.number(0, len(WISHES) - 1)]
         if self.picks.manner == "corners":
-            wish = (0, LONGEST >> 6)[self.picks.one(("length", terminal), 2)]
+            wish = (0, LONG)[self.picks.one(("length", terminal), 2)]
         state, text = 0, bytearray()
         for _ in range(wish):
             steps: Sequence[tuple[int, int]] = readable_steps(dfa, state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from structgen.core.answers.picks import Picks
+from structgen.core.answers.picking.picks import Picks
 from structgen.core.answers.texts.differences import TextSide
 from structgen.core.answers.texts.drawing import TextDrawing
 

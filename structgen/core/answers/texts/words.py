@@ -99,7 +99,7 @@ class AmbiguousWord(NamedTuple):
 class WordSearch:
     """The words of all rules by length, each with one derivation, until one has two. A word is a string of letters.
 
-    GrammarRules of more than two symbols are read as chains of rules of two, whose symbols are numbered after the grammar's.
+    Rules of more than two symbols are read as chains of rules of two, whose symbols are numbered after the grammar's.
 
     Attributes:
         finished: all words up to this length were looked at.

@@ -12,7 +12,7 @@ import pytest
 
 import structgen
 from structgen import ambiguity, choice, compare, examples, gbnf, lark, regex
-from structgen.core.answers.picks import RandomPicks
+from structgen.core.answers.picking.picks import RandomPicks
 from structgen.core.answers.texts.differences import TextSide, is_text_subset
 from structgen.core.answers.texts.drawing import TextDrawing
 from structgen.errors import ConstraintError, OptionsError, UndecidedError
