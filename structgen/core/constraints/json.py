@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,20 +20,28 @@ from structgen.core.compilers import check_arguments, compile_json_schema
 from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.cache import COMPILED, joined
 from structgen.core.constraints.combined import Combinable
+from structgen.core.constraints.phrases import PhraseConstraint
 from structgen.core.constraints.sources import Source
 from structgen.core.constraints.text import choice, compiled_regex
 from structgen.core.json_prefix import loads_partial
 from structgen.core.json_schema.keyword import X_STRUCTGEN
-from structgen.core.json_schema.keywords_data import with_sources, without_sources, without_values, written_out
+from structgen.core.json_schema.keywords_data import (
+    WITHOUT,
+    with_conditions,
+    with_sources,
+    without_sources,
+    written_out,
+)
 from structgen.core.json_schema.loading import load_schema
 from structgen.core.json_schema.lowering import may_be_open, open_objects
+from structgen.core.json_schema.phrases import POINTERS, SOME, STRINGS
 from structgen.core.json_schema.plain import plain_json
 from structgen.core.json_schema.prompt_forms import FORMS, SchemaForm
 from structgen.core.json_schema.regions import has_regions
 from structgen.core.json_schema.report import Report
 from structgen.core.json_text import loads_exact
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import ConstraintError, RefusedValueError, SchemaError, SchemaTooComplexError
+from structgen.errors import ConstraintError, OptionsError, RefusedValueError, SchemaError, SchemaTooComplexError
 from structgen.options import JsonOptions, checked_options
 
 if TYPE_CHECKING:
@@ -81,8 +89,32 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
 
     def without(self, values: Sequence[Any]) -> JsonSchemaConstraint[T]:
         """The same constraint without some values, each in all its spellings; equal as JSON Schema has it."""
-        schema = without_values(self._schema, values)  # beside what is there, so that references stay what they are
+        return self._with(WITHOUT, values)
+
+    def _with(self, word: str, conditions: Sequence[Any]) -> JsonSchemaConstraint[T]:
+        schema = with_conditions(self._schema, word, conditions)
         return self if schema is self._schema else replace(self, _schema=schema, _key=_key_of(schema))
+
+    def with_strings(
+        self, phrases: PhraseConstraint, pointers: Iterable[str] | None = None, *, some: bool = False
+    ) -> JsonSchemaConstraint[T]:
+        """The same constraint, of whose strings some hold phrases, or do not. Names of members are not meant.
+
+        Args:
+            phrases: made by ``including`` or ``avoiding``.
+            pointers: of the strings; a part ``*`` of a JSON Pointer is any member and any item. None: all strings.
+            some: whether one string at these pointers is enough, and must be there.
+
+        Raises:
+            ConstraintError: ``phrases`` is no such constraint. OptionsError: ``some`` without ``pointers``.
+        """
+        if not isinstance(phrases, PhraseConstraint):
+            raise ConstraintError(f"strings are given phrases by including(...) or avoiding(...), not {phrases!r:.100}")
+        if some and pointers is None:
+            raise OptionsError("some=True needs pointers: of the strings of which one is meant", option="pointers")
+        places = {} if pointers is None else {POINTERS: [pointers] if isinstance(pointers, str) else list(pointers)}
+        condition = phrases.search.keyword() | places | ({SOME: True} if some else {})
+        return self._with(STRINGS, [condition])
 
     def compile(self, vocabulary: Vocabulary) -> Any:
         """The ``JsonGrammar`` of this schema over ``vocabulary``; a few are kept for the process.

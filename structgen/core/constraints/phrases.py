@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from structgen.core.compilers import compile_dfa
 from structgen.core.constraints.text import TextConstraint
 from structgen.core.engines.protocols import Grammar
-from structgen.core.grammars.phrases import PhraseSearch, phrase_dfa
-from structgen.core.text_sets.sorted_texts import encoded
+from structgen.core.grammars.phrases import phrase_dfa
+from structgen.core.json_schema.keyword import X_STRUCTGEN
+from structgen.core.json_schema.phrases import POINTERS, STRINGS
+from structgen.core.text_sets.phrases import MODES, PhraseSearch, search_for
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import ConstraintError, OptionsError, TooComplexError
-from structgen.options import check_count
+from structgen.errors import OptionsError, TooComplexError
 
 _ASKED = {
     "all": "that has each of these phrases in it",
@@ -38,6 +39,23 @@ class PhraseConstraint(TextConstraint):
             raise
         return compile_dfa(dfa, "phrases", f"{self.search.mode} of {len(self.search.phrases)} phrases", vocabulary)
 
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Of a type that is annotated with it (pydantic): its strings are checked."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        found = dict(handler(schema))
+        words = found.get(X_STRUCTGEN, {})
+        condition = {**self.search.keyword(), POINTERS: [""]}
+        return {**found, X_STRUCTGEN: {**words, STRINGS: [*words.get(STRINGS, ()), condition]}}
+
+    def _checked(self, text: Any) -> Any:
+        if isinstance(text, str) and not self.search.holds(text):
+            raise ValueError(f"expected a text {_ASKED[self.search.mode]}: {', '.join(self.search.phrases):.100}")
+        return text
+
     def instruction(self) -> str:
         """Asks for such a text and lists the phrases."""
         at_most = self.search.at_most
@@ -53,7 +71,8 @@ def including(
     words: bool = False,
     ignore_case: bool = False,
 ) -> PhraseConstraint:
-    """Any text that holds phrases. Other constraints take it by ``intersect`` or ``&``.
+    """Any text that holds phrases. Other constraints take it by ``intersect`` or ``&``, strings of JSON by
+    ``json_schema(...).with_strings(...)`` or, in a type, ``Annotated[str, including(...)]``.
 
     The text counts, not how it is cut into tokens. Occurrences may overlap.
 
@@ -69,24 +88,11 @@ def including(
         ConstraintError: no phrases, an empty one, or something that is no text.
         OptionsError: another mode; ``at_most`` is no count, or fewer than must occur.
     """
-    if mode not in ("all", "any", "ordered"):
+    if mode not in MODES:
         raise OptionsError(f"mode must be 'all', 'any' or 'ordered', not {mode!r}", option="mode", value=mode)
-    if at_most is not None:
-        check_count("at_most", at_most, 1)
-    return PhraseConstraint(PhraseSearch(_checked(phrases, mode), mode, at_most, words, ignore_case))
+    return PhraseConstraint(search_for(phrases, mode, at_most, words, ignore_case))
 
 
 def avoiding(phrases: str | Iterable[str], *, words: bool = False, ignore_case: bool = False) -> PhraseConstraint:
     """Any text that holds none of some phrases; see ``including``."""
-    return PhraseConstraint(PhraseSearch(_checked(phrases, "none"), "none", None, words, ignore_case))
-
-
-def _checked(phrases: str | Iterable[str], mode: str) -> tuple[str, ...]:
-    texts = [phrases] if isinstance(phrases, str) else list(phrases) if isinstance(phrases, Iterable) else [phrases]
-    if not texts:
-        raise ConstraintError("at least one phrase is needed")
-    for text in texts:
-        if not isinstance(text, str) or not text:
-            raise ConstraintError(f"a phrase is a text of one character at least, not {text!r:.100}")
-        encoded(text, f"the phrase {text!r:.100}")
-    return tuple(texts) if mode == "ordered" else tuple(dict.fromkeys(texts))
+    return PhraseConstraint(search_for(phrases, "none", None, words, ignore_case))

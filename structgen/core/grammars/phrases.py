@@ -8,8 +8,7 @@ a state knows how far the texts have come: which phrases were seen, how many, in
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,28 +18,7 @@ from structgen.core.regex.charset import single
 from structgen.core.regex.dfa import MAX_STATES, Dfa, empty, from_class_table, too_complex
 from structgen.core.regex.dfa_cache import keeps_automata
 from structgen.core.regex.steps import check_time
-
-PhraseMode = Literal["all", "any", "ordered", "none"]
-
-
-@dataclass(frozen=True)
-class PhraseSearch:
-    """Which phrases are looked for, and what of them.
-
-    Attributes:
-        phrases: texts of one character at least.
-        mode: what a text must hold: "all" of them, "any", all in the "ordered" sequence (each ends after the one
-            before it has ended), or "none".
-        at_most: so many occurrences in all; None: any number.
-        words: only occurrences with no word character (``\\w``) right before and after them count.
-        ignore_case: case is ignored as ``re.IGNORECASE`` does.
-    """
-
-    phrases: tuple[str, ...]
-    mode: PhraseMode = "all"
-    at_most: int | None = None
-    words: bool = False
-    ignore_case: bool = False
+from structgen.core.text_sets.phrases import PhraseSearch
 
 
 class _State(NamedTuple):

@@ -10,7 +10,7 @@ into a subschema still being lowered becomes ``Ref(key)``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -123,6 +123,13 @@ class Lowering:
             self._pointers[name] = pointer
             return ref(name)
         return known
+
+    def recursive(self, made: Callable[[Formula], Formula], pointer: Pointer) -> Formula:
+        """A formula that holds references to itself, which ``made`` gets; they descend into the value."""
+        key = Key(self._lowered.serial, pointer_text(pointer), -1)
+        self._pointers[key] = pointer
+        formula = self._refs[key] = made(ref(key))
+        return formula
 
     def _count(self, schema: Any) -> None:
         """Count the work of lowering a schema: once is linear for all, so only repetitions cost by their size."""

@@ -1,10 +1,12 @@
-"""The keyword of texts that a schema is given with: quotes of documents, names of a list.
+"""The keyword ``x-structgen``: quotes of documents, names of a list, phrases, values that are taken away.
 
 ``"x-structgen": {"quoteOf": {"text": "..."}}`` says of strings that they are a part of the text, word for word;
 ``{"oneOf": ["...", ...]}`` that they are one of some names. Where a name stands in place of either, the documents come
 with the request, and `with_sources` puts a name there that holds them. ``{"max_tokens": 60, "temperature": 1.0}`` says
 how values are written, which decoding keeps (`structgen.core.json_schema.regions`). ``{"without": [...]}`` takes values
-away, of any type. The keyword holds beside ``$ref`` in all drafts.
+away, of any type. ``including``, ``avoiding`` and ``strings`` say which phrases strings hold
+(`structgen.core.json_schema.phrases`). ``{"document": {...}}``, at the root, says as much of the whole value alone, and
+not of what refers to its schema. The keyword holds beside ``$ref`` in all drafts.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from structgen.core.json_schema import checks
-from structgen.core.json_schema.formula.language import Enum, Formula, Quoted, Type, and_, not_, or_
+from structgen.core.json_schema.formula.language import TRUE, Enum, Formula, Quoted, Type, and_, not_, or_
 from structgen.core.json_schema.formula.values import ANY, STRING
 from structgen.core.json_schema.keyword import X_STRUCTGEN, Keyword, Schema
+from structgen.core.json_schema.phrases import STRINGS, phrases, strings_within
+from structgen.core.json_schema.pointers import ROOT
 from structgen.core.regions import TERMS, region_of
+from structgen.core.text_sets.phrases import AVOIDING, INCLUDING
 from structgen.core.text_sets.references import Documents, SourceReference
 from structgen.errors import ConstraintError, OptionsError, SchemaError
 
@@ -28,8 +33,10 @@ if TYPE_CHECKING:
 
     Source = str | Mapping[str, str] | Iterable[str] | Corpus | NameSet
 
-QUOTE_OF, ONE_OF, BOUNDARY, FOLD, WITHOUT = "quoteOf", "oneOf", "boundary", "fold", "without"
-WORDS = frozenset({QUOTE_OF, ONE_OF, BOUNDARY, FOLD, WITHOUT, *TERMS})
+QUOTE_OF, ONE_OF, BOUNDARY, FOLD, WITHOUT, DOCUMENT = "quoteOf", "oneOf", "boundary", "fold", "without", "document"
+_SPEAKING = (QUOTE_OF, ONE_OF, WITHOUT, INCLUDING, AVOIDING, STRINGS, DOCUMENT, *TERMS)
+WORDS = frozenset({BOUNDARY, FOLD, *_SPEAKING})
+_HIDDEN = WORDS - {INCLUDING, AVOIDING, STRINGS, DOCUMENT}  # what a prompt does not show
 _DATA = frozenset({"const", "default", "enum", "examples"})  # whose values are no schemas
 _NOT_STRING = Type(ANY & ~STRING)
 _FORMS = 'the name of a source, {"text": "..."} or {"documents": {"name": "...", ...}}'
@@ -37,11 +44,13 @@ _FORMS = 'the name of a source, {"text": "..."} or {"documents": {"name": "...",
 
 @Keyword(X_STRUCTGEN, "")
 def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) -> Formula:
-    """A part of some documents, or one of some names; true of what is no string. How it is written changes no value."""
+    """Parts of documents, names, phrases, values that are taken away; how values are written says nothing of them."""
     given = checks.mapping(value, pointer)
     unknown = sorted(given.keys() - WORDS)
-    if unknown or not given.keys() & {QUOTE_OF, ONE_OF, WITHOUT, *TERMS}:
-        checks.refuse(pointer, f'an object with "{QUOTE_OF}", "{ONE_OF}", "{WITHOUT}" or {", ".join(TERMS)}', value)
+    if unknown or given.keys().isdisjoint(_SPEAKING):
+        checks.refuse(pointer, f"an object with one of {', '.join(_SPEAKING)}", value)
+    if DOCUMENT in given and pointer[0] != ROOT:
+        checks.refuse(pointer, f'"{DOCUMENT}" at the root of the schema alone', value)
     try:
         region_of({name: given[name] for name in TERMS if name in given})
     except OptionsError as error:
@@ -54,6 +63,9 @@ def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) 
     formula = and_(*parts)
     if parts and schema.get("type") != "string":
         formula = or_(_NOT_STRING, formula)
+    formula = and_(formula, *phrases(given, pointer))
+    if STRINGS in given:
+        formula = and_(formula, strings_within(given[STRINGS], (pointer, STRINGS), context))
     if WITHOUT in given:
         where = (pointer, WITHOUT)
         formula = and_(
@@ -62,13 +74,28 @@ def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) 
     return formula
 
 
-def without_values(schema: Any, values: Sequence[Any]) -> Any:
-    """A schema without some values, each in all its spellings; equal as JSON Schema has it."""
-    if not values or schema is False:
+def document(schema: Any, context: Context) -> Formula:
+    """What the keyword at the root says of the document as a whole, and not of what refers to the root's schema."""
+    given = schema.get(X_STRUCTGEN) if isinstance(schema, dict) else None
+    if not isinstance(given, dict) or DOCUMENT not in given:
+        return TRUE
+    pointer = (ROOT, X_STRUCTGEN)
+    whole = x_structgen(checks.mapping(given[DOCUMENT], (pointer, DOCUMENT)), {}, (pointer, DOCUMENT), context)
+    formula = and_(x_structgen(given, schema, pointer, context), whole)
+    if context.trace is not None:
+        context.trace.visit(schema, ROOT, context)
+        context.trace.record(formula, pointer)
+    return formula
+
+
+def with_conditions(schema: Any, word: str, conditions: Sequence[Any]) -> Any:
+    """A schema with more under a word that holds a list (WITHOUT, STRINGS), which is said of the document alone."""
+    if not conditions or schema is False:
         return schema
-    whole = {} if schema is True else schema
-    given = whole.get(X_STRUCTGEN, {})
-    return {**whole, X_STRUCTGEN: {**given, WITHOUT: [*given.get(WITHOUT, ()), *values]}}
+    root = {} if schema is True else schema
+    given = root.get(X_STRUCTGEN, {})
+    whole = given.get(DOCUMENT, {})
+    return {**root, X_STRUCTGEN: {**given, DOCUMENT: {**whole, word: [*whole.get(word, ()), *conditions]}}}
 
 
 def _names(given: Any, pointer: Pointer) -> list[str]:
@@ -239,11 +266,18 @@ def written_names(source: Any, what: str = "the source") -> dict[str, Any]:
 
 
 def without_sources(schema: Any) -> Any:
-    """A schema without the keyword, to be shown: documents stand in the prompt already, and names may be millions."""
+    """A schema as it is shown: documents stand in the prompt already, names may be millions; phrases are shown."""
     if isinstance(schema, Mapping):
-        return {
-            key: value if key in _DATA else without_sources(value)
-            for key, value in schema.items()
-            if key != X_STRUCTGEN or not isinstance(value, Mapping) or not value.keys() & WORDS
-        }
+        shown = {key: value if key in _DATA else without_sources(value) for key, value in schema.items()}
+        words = shown.get(X_STRUCTGEN)
+        if isinstance(words, Mapping) and words.keys() & WORDS:
+            shown[X_STRUCTGEN] = _shown_words(words)
+            if not shown[X_STRUCTGEN]:
+                del shown[X_STRUCTGEN]
+        return shown
     return [without_sources(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def _shown_words(words: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {word: _shown_words(said) if word == DOCUMENT else said for word, said in words.items()}
+    return {word: said for word, said in shown.items() if word not in _HIDDEN and said != {}}

@@ -167,7 +167,7 @@ def _of_strings(formula: Formula, done: dict[Formula, Formula]) -> Formula:
     if isinstance(formula, (And, Or, One)):
         build = {And: and_, Or: or_, One: one}[formula.__class__]
         return build(*[of_strings(part, done) for part in formula.args])
-    return formula if formula.__class__.__name__ in ("Pat", "Format", "Len", "Quoted", "Ref") else TRUE
+    return formula if formula.__class__.__name__ in ("Pat", "Format", "Len", "Quoted", "Phrased", "Ref") else TRUE
 
 
 @Keyword("dependentRequired", "validation", since=2019, names_members=True)

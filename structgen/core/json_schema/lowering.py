@@ -12,8 +12,9 @@ from structgen.core.json_schema.budget import StepBudget
 from structgen.core.json_schema.context import Context
 from structgen.core.json_schema.dialects import BY_NAME
 from structgen.core.json_schema.explained import Parts
-from structgen.core.json_schema.formula.language import Formula
+from structgen.core.json_schema.formula.language import Formula, and_
 from structgen.core.json_schema.keyword import TABLE
+from structgen.core.json_schema.keywords_data import document
 from structgen.core.json_schema.plain import plain_bytes, plain_json
 from structgen.core.json_schema.pointers import ROOT, pointer_text
 from structgen.core.json_schema.references import dialect_of
@@ -62,8 +63,10 @@ class Lowered:
             if schema.__class__ is dict and "$schema" in schema:
                 dialect = dialect_of(schema, dialect, registry)
             root = Context(self, dialect, options.additional_members == "closed", trace)
-            self.root = root.lower(schema, ROOT)
-            self.refs = root.finished(self.root)
+            whole = document(schema, root)
+            formula = root.lower(schema, ROOT)
+            self.refs = root.finished(formula)
+            self.root = and_(formula, whole)
             doubt = dialect.doubt_schema(schema) if schema.__class__ is dict and not self.misspelt else None
             if doubt is not None:
                 self.misspelt[""] = Entry("", "", "misspelt", doubt)

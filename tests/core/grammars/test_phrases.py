@@ -9,8 +9,9 @@ from itertools import groupby
 
 import pytest
 
-from structgen.core.grammars.phrases import PhraseMode, PhraseSearch, phrase_dfa
+from structgen.core.grammars.phrases import phrase_dfa
 from structgen.core.regex.dfa import accepts
+from structgen.core.text_sets.phrases import PhraseMode, PhraseSearch
 from structgen.errors import TooComplexError
 
 MODES: list[PhraseMode] = ["all", "any", "ordered", "none"]
@@ -56,7 +57,7 @@ def test_they_take_what_a_search_finds(seed: int) -> None:
         dfa = phrase_dfa(search)
         for length in range(5):
             for text in map("".join, itertools.product(alphabet, repeat=length)):
-                assert accepts(dfa, text) == holds(search, text), (search, text)
+                assert accepts(dfa, text) == holds(search, text) == search.holds(text), (search, text)
 
 
 def test_each_set_of_phrases_is_a_state() -> None:

@@ -224,3 +224,21 @@ def test_without_takes_values_away_in_every_draft(draft: Any) -> None:
     for text, expected in (('"p"', False), ('"\\u0070"', False), ('"q"', True), ("1.0", False), ("[1]", True)):
         matcher = grammar.matcher()
         assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) == expected, text
+
+
+def test_without_takes_values_away_and_none_of_those_within() -> None:
+    tree = {
+        "type": "object",
+        "properties": {"p": {"$ref": "#"}, "z": {"type": "string"}},
+        "additionalProperties": False,
+    }
+    grammar = json_schema(tree).without([{"z": "b"}]).compile(VOCABULARY)
+    for text, expected in (('{"z":"b"}', False), ('{"p":{"z":"b"}}', True), ('{"z":"a"}', True)):
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) == expected, text
+
+
+def test_what_is_said_of_the_document_stands_at_the_root() -> None:
+    with pytest.raises(SchemaError, match="root") as error:
+        json_schema({"items": {"x-structgen": {"document": {"without": [1]}}}}).compile(VOCABULARY)
+    assert error.value.pointer == "/items/x-structgen"

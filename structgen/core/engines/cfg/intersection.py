@@ -66,7 +66,7 @@ def _flat(part: Any, name: str) -> ContextFreeGrammar:
     if form is None:
         raise ConstraintError(
             f"{name} cannot be intersected: only expressions, choices, phrases and context-free grammars can "
-            "(in JSON, say it of a string by `pattern`)"
+            "(of strings in JSON, say it by json_schema(...).with_strings(avoiding(...)), or by `pattern`)"
         )
     if regions_of(form):
         raise ConstraintError(

@@ -16,6 +16,7 @@ from structgen.core.json_schema.formula.values import ANY, ARRAY, OBJECT, STRING
 
 if TYPE_CHECKING:
     from structgen.core.text_sets.corpus import Corpus
+    from structgen.core.text_sets.phrases import PhraseSearch
 
 
 class Type(Formula):
@@ -185,6 +186,16 @@ class Quoted(Formula):
 
     def __new__(cls, corpus: Corpus) -> Quoted:
         return _intern(cls, (corpus,))
+
+
+class Phrased(Formula):
+    """String: a search for phrases is content with it."""
+
+    __slots__ = ("search",)
+    search: PhraseSearch
+
+    def __new__(cls, search: PhraseSearch) -> Phrased:
+        return _intern(cls, (search,))
 
 
 class Len(Formula):

@@ -65,7 +65,7 @@ def _evaluate_typed(formula: f.Formula, value: Any, refs: Refs | None) -> bool:
             return bit != NUMBER or isinstance(value, int)
         case f.Mult() | f.Ge() | f.Gt():
             return bit != NUMBER or _evaluate_number(formula, value)
-        case f.Pat() | f.Format() | f.Len() | f.Quoted():
+        case f.Pat() | f.Format() | f.Len() | f.Quoted() | f.Phrased():
             return bit != STRING or _evaluate_string(formula, value)
         case f.All():
             return bit != OBJECT or all(
@@ -90,11 +90,13 @@ def _evaluate_number(formula: f.Mult | f.Ge | f.Gt, value: Any) -> bool:
     return number >= formula.x if isinstance(formula, f.Ge) else number > formula.x
 
 
-def _evaluate_string(formula: f.Pat | f.Format | f.Len | f.Quoted, value: str) -> bool:
+def _evaluate_string(formula: f.Pat | f.Format | f.Len | f.Quoted | f.Phrased, value: str) -> bool:
     if isinstance(formula, f.Len):
         return len(value) >= formula.n
     if isinstance(formula, f.Quoted):
         return formula.corpus.quote(value, 0).occurrences > 0
+    if isinstance(formula, f.Phrased):
+        return formula.search.holds(value)
     from structgen.core.regex.dfa import accepts  # deferred: these compile kernels, and only some formulas need them
 
     if isinstance(formula, f.Pat):

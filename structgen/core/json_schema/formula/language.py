@@ -13,6 +13,7 @@ creation) keys every later table. ``not_`` pushes negation down, so a ``Not`` ho
 ``Int()``           number: spelled with neither fraction nor exponent (the integers of drafts 3 and 4)
 ``Pat(regex)``      string: the ECMA-262 expression matches somewhere
 ``Quoted(corpus)``  string: a part of its documents
+``Phrased(search)`` string: it has the phrases that it must have, and none that it must not
 ``Format(name)``    string: in the format's language
 ``Len(n)``          string: at least n code points
 ``All(C, S)``       object: every member whose key satisfies C (a formula over strings) has a value that satisfies S
@@ -56,6 +57,7 @@ from structgen.core.json_schema.formula.atoms import Len as Len
 from structgen.core.json_schema.formula.atoms import Mult as Mult
 from structgen.core.json_schema.formula.atoms import Order as Order
 from structgen.core.json_schema.formula.atoms import Pat as Pat
+from structgen.core.json_schema.formula.atoms import Phrased as Phrased
 from structgen.core.json_schema.formula.atoms import Quoted as Quoted
 from structgen.core.json_schema.formula.atoms import Type as Type
 from structgen.core.json_schema.formula.atoms import Uniq as Uniq

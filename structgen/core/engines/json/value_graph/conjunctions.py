@@ -18,6 +18,7 @@ from structgen.core.engines.json.value_graph.node import NODE_BYTES
 from structgen.core.engines.json.value_graph.normal_form import Conjunction, NormalForm
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
 from structgen.core.engines.json.value_graph.scalars import CUT, EnumSpec, NumberChoice, QuoteSpec, StringSpec
+from structgen.core.grammars.phrases import phrase_dfa
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import (
     FALSE,
@@ -40,6 +41,7 @@ from structgen.core.json_schema.formula.language import (
     Or,
     Order,
     Pat,
+    Phrased,
     Quoted,
     Uniq,
     and_,
@@ -251,6 +253,8 @@ class Conjunctions:
             dfa = pattern_dfa(atom.regex, max_states=limit)
         elif isinstance(atom, Format):
             return format_dfa(atom.name, atom.dialect) if positive else excluded_dfa(atom.name, atom.dialect)
+        elif isinstance(atom, Phrased):
+            dfa = phrase_dfa(atom.search, limit)
         elif isinstance(atom, Len):
             dfa = pattern_dfa(f"^[^]{{{atom.n},}}$", max_states=limit)
         else:

@@ -35,6 +35,7 @@ from structgen.core.json_schema.formula.language import (
     One,
     Or,
     Pat,
+    Phrased,
     Quoted,
     Type,
     and_,
@@ -341,7 +342,7 @@ def _listings(restricted: Formula) -> Iterator[Enum]:
 
 def _opaque(restricted: Formula) -> Iterator[Formula]:
     """The atoms of strings and numbers in it."""
-    return (atom for atom in leaves(restricted) if isinstance(atom, (Pat, Format, Quoted, Len, Mult, Ge, Gt)))
+    return (atom for atom in leaves(restricted) if isinstance(atom, (Pat, Format, Quoted, Phrased, Len, Mult, Ge, Gt)))
 
 
 def _holds(atom: Formula, value: Canonical) -> bool | None:
