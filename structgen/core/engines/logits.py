@@ -43,8 +43,7 @@ class HostLogits:
     def row(self, index: int) -> npt.NDArray[np.float32]:
         """A copy of a row as float32."""
         row = self.owner[index]
-        copy = row.astype(np.float32) if isinstance(row, np.ndarray) else row.detach().float().numpy().copy()
-        return np.array(copy, dtype=np.float32)
+        return np.array(row if isinstance(row, np.ndarray) else row.detach().float().numpy(), np.float32)
 
 
 def host_logits(logits: Any) -> HostLogits:

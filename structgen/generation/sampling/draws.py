@@ -5,6 +5,7 @@ The last are what an output asks for when a token was turned down.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from structgen.generation.filters.rows import LogitsRow, LogProbs
 from structgen.generation.filters.table import FILTER_NAMED
 from structgen.generation.sampling.params import SamplingParams
 
+PIECE = 16_384
+"""Logits that are summed at once: they fit in a cache."""
 Uniform = Callable[[int], float]
 """A float in [0, 1) for each attempt, from 0 on."""
 FirstDraw = Callable[[LogProbs, np.random.Generator], int]
@@ -29,8 +32,14 @@ def filtered_probs(log_probs: LogProbs, params: SamplingParams, sigma: float | N
         params: temperature must be greater than 0.
         sigma: the ``deviation`` of the whole row of logits, for filters that need it.
     """
-    scores = np.array(log_probs, dtype=np.float64)
-    for step in params.steps:
+    return kept_probs(np.array(log_probs, dtype=np.float64), log_probs, params.steps, params, sigma)
+
+
+def kept_probs(
+    scores: LogProbs, log_probs: LogProbs, steps: Sequence[str], params: SamplingParams, sigma: float | None
+) -> LogProbs:
+    """Probabilities after these of the steps; ``scores``, which others have left, are changed. See ``LogitsRow``."""
+    for step in steps:
         if step == "temperature":
             scores /= params.temperature
         else:
@@ -44,8 +53,14 @@ def deviation(logits_row: npt.NDArray[np.floating[Any]], params: SamplingParams)
     ``params`` needs it."""
     if not needs_deviation(params.steps):
         return None
-    finite = logits_row[np.isfinite(logits_row)]
-    return float(finite.std(dtype=np.float64)) if finite.size else 0.0
+    count, total, squares = 0, 0.0, 0.0
+    for start in range(0, len(logits_row), PIECE):
+        part = logits_row[start : start + PIECE].astype(np.float64)
+        if not math.isfinite(float(part.sum())):
+            part = part[np.isfinite(part)]
+        count, total = count + len(part), total + float(part.sum())
+        squares += float(np.square(part, out=part).sum())
+    return math.sqrt(max(0.0, squares / count - (total / count) ** 2)) if count else 0.0
 
 
 def needs_deviation(steps: Sequence[str]) -> bool:

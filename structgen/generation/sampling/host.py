@@ -1,7 +1,7 @@
 """Draws on the processor: one pass of a kernel over each row where it lies, numpy's or torch's, no copy.
 
-Temperature, and filters that keep the likeliest tokens up to a place, need only the kernel's sums and the few tokens
-near the top. Other filters need all allowed tokens, in float64 (`filters`).
+Temperature, and filters that can tell what they keep from the likeliest tokens (`filters.top_tokens`), need only the
+kernel's sums and the few tokens near the top. What comes before the temperature needs all allowed tokens, in float64.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,15 +28,18 @@ from structgen.core.kernels.sampling.layout import (
     F_TOTAL,
     FOUND,
 )
-from structgen.generation.filters.rows import LogProbs
-from structgen.generation.sampling.draws import deviation, filtered_probs, needs_deviation, pick
-from structgen.generation.sampling.params import SamplingParams, keeps_a_prefix
+from structgen.generation.filters.rows import LogitsRow, LogProbs
+from structgen.generation.filters.top_tokens import TOP_FILTERS, TopTokens
+from structgen.generation.sampling.draws import PIECE, deviation, filtered_probs, kept_probs, needs_deviation, pick
+from structgen.generation.sampling.logits_row import allowed_token_ids
+from structgen.generation.sampling.params import SamplingParams
 from structgen.generation.sampling.sampler import Bitmask, Choices, DrawRequest
 from structgen.generation.sampling.uniforms import uniform, uniforms
 
-# exp(-12) of the likeliest token: what is first looked at for a filter. Most often that is hundreds of tokens.
-FIRST_DEPTH = 12.0
+# exp(-6) of the likeliest token: what is first looked at for a filter. Most often that is dozens of tokens.
+FIRST_DEPTH = 6.0
 DEEPEST = 200.0  # what lies deeper weighs nothing, and is gathered all at once
+WEIGHTLESS = -1e4  # nats: exp of it is 0
 GREATEST_SCALE = 1e30  # of temperatures so low that float32 has no inverse of them
 
 
@@ -52,6 +56,12 @@ class _Drawn:
     blocks: npt.NDArray[np.float64]
     columns: int
     words: int
+    bitmask: Bitmask
+    mask_rows: Sequence[int]
+
+
+_Kept: TypeAlias = "tuple[npt.NDArray[np.int64], LogProbs, npt.NDArray[np.float64]]"
+"""Tokens, ascending, their weights and their logits."""
 
 
 class HostSampler:
@@ -102,17 +112,19 @@ def _draw(
     """Draw by temperature alone; ``in_order``: row i is request i's."""
     count, words = len(requests), masks.shape[1]
     places = np.arange(count) if in_order else np.array([request.logits_row for request in requests])
-    scales = np.array([_scale(request.params) for request in requests])
+    scales, mask_rows = np.array([_scale(request.params) for request in requests]), [one.mask_row for one in requests]
     drawn = _Drawn(
         rows,
         places,
         rows.address + rows.stride * places,
-        masks.ctypes.data + 4 * words * np.array([request.mask_row for request in requests]),
+        masks.ctypes.data + 4 * words * np.array(mask_rows),
         np.empty(count, np.int64),
         np.empty((count, FOUND)),
         np.empty((count, B_SIZE * calls.blocks_of(words))),
         min(rows.columns, 32 * words),
         words,
+        masks,
+        mask_rows,
     )
 
     def part(first: int, last: int) -> None:
@@ -132,9 +144,8 @@ def _scale(params: SamplingParams) -> float:
 
 def _filtered(drawn: _Drawn, number: int, params: SamplingParams, uniform: float) -> None:
     """Draw anew for a row, among what its filters keep."""
-    ids, weights, logits = (_likeliest if keeps_a_prefix(params) else _all)(drawn, number, params)
-    order = np.argsort(ids)
-    chosen = order[pick(weights[order], uniform)]
+    ids, weights, logits = _near_the_top(drawn, number, params) or _all(drawn, number, params)
+    chosen = pick(weights, uniform)
     drawn.tokens[number] = ids[chosen]
     drawn.found[number, F_LOG_PROB] = logits[chosen] - drawn.found[number, F_TOTAL]
 
@@ -150,46 +161,64 @@ def _gathered(drawn: _Drawn, number: int, least: float) -> tuple[npt.NDArray[np.
     return ids, logits.astype(np.float64)
 
 
-def _likeliest(
-    drawn: _Drawn, number: int, params: SamplingParams
-) -> tuple[npt.NDArray[np.int64], LogProbs, npt.NDArray[np.float64]]:
-    """Tokens that top_k, top_p and min_p keep, their weights and logits: looked for near the top, then deeper."""
+def _near_the_top(drawn: _Drawn, number: int, params: SamplingParams) -> _Kept | None:
+    """What the filters keep, where the first of them can tell it from the likeliest tokens: looked for near the top,
+    then deeper. None where it looks at all, or comes before the temperature."""
+    first = params.steps[1] if params.steps[0] == "temperature" else ""
+    keeps = TOP_FILTERS.get(first)
+    if keeps is None:
+        return None
     highest, total, scale = drawn.found[number, F_HIGHEST], drawn.found[number, F_SUM], _scale(params)
-    lowest = -math.log(params.min_p) + 1e-3 if params.min_p > 0 else math.inf  # below, min_p keeps nothing
-    shares_top_k = params.top_k is not None and params.top_p < 1  # top_p is then of the mass of all top_k
-    depth = FIRST_DEPTH
+    sigma, depth = _deviation(drawn, number, params), FIRST_DEPTH
+    spread = cache(partial(_spread, drawn, number, scale))
     while True:
         ids, logits = _gathered(drawn, number, highest - depth / scale)
-        if depth == math.inf or not shares_top_k or len(ids) >= (params.top_k or 0):
-            weights = np.exp((logits - highest) * scale)
-            kept = _kept(weights, total, params)
-            if kept < len(ids) or depth >= lowest or depth == math.inf or kept == params.top_k:
-                return ids[:kept], weights[:kept], logits[:kept]
-        depth = 4 * depth if depth < DEEPEST else math.inf
+        weights = np.exp((logits - highest) * scale)
+        kept = keeps(TopTokens(weights, logits, total, depth, scale, sigma, spread), getattr(params, first))
+        if not isinstance(kept, float):
+            break
+        depth = kept if kept < DEEPEST else math.inf
+    order = np.argsort(ids[kept])
+    ids, weights, logits = ids[kept][order], weights[kept][order], logits[kept][order]
+    if len(params.steps) > 2:
+        scores = LogitsRow.log(weights)
+        weights = kept_probs(scores, logits - drawn.found[number, F_TOTAL], params.steps[2:], params, sigma)
+    return ids, weights, logits
 
 
-def _all(
-    drawn: _Drawn, number: int, params: SamplingParams
-) -> tuple[npt.NDArray[np.int64], LogProbs, npt.NDArray[np.float64]]:
-    """All allowed tokens, ascending, their probabilities after the filters, and their logits."""
-    ids, logits = _gathered(drawn, number, -math.inf)
-    order = np.argsort(ids)
-    ids, logits = ids[order], logits[order]
-    sigma = None
-    if needs_deviation(params.steps):
-        sigma = deviation(drawn.source.row(int(drawn.places[number]))[: drawn.columns], params)
-    return ids, filtered_probs(logits - drawn.found[number, F_TOTAL], params, sigma), logits
+def _all(drawn: _Drawn, number: int, params: SamplingParams) -> _Kept:
+    """All allowed tokens, their probabilities after the filters, and their logits."""
+    ids, logits = _allowed(drawn, number)
+    log_probs, sigma = logits - drawn.found[number, F_TOTAL], _deviation(drawn, number, params)
+    return ids, filtered_probs(log_probs, params, sigma), logits
 
 
-def _kept(weights: LogProbs, total: float, params: SamplingParams) -> int:
-    """How many of the likeliest stay; ``weights`` may be only the first of all, whose sum is ``total``."""
-    count = len(weights)
-    if params.top_k is not None and params.top_k <= count:
-        count = params.top_k
-        total = float(weights[:count].sum())
-    if params.top_p < 1:
-        before = np.cumsum(weights[:count]) - weights[:count]
-        count = max(1, int(np.count_nonzero(before < params.top_p * total)))
-    if params.min_p > 0:
-        count = max(1, int(np.count_nonzero(weights[:count] >= params.min_p * weights[0])))
-    return count
+def _allowed(drawn: _Drawn, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """All allowed tokens of a row, ascending, and their logits."""
+    row = drawn.source.row(int(drawn.places[number]))[: drawn.columns]
+    ids = allowed_token_ids(drawn.bitmask[drawn.mask_rows[number]], drawn.columns)
+    logits = row if len(ids) == len(row) else row[ids]
+    return ids, logits.astype(np.float64)
+
+
+def _spread(drawn: _Drawn, number: int, scale: float) -> float:
+    """Σ w · log w over the allowed tokens, w being 1 for the likeliest; piece by piece, as they fit in a cache."""
+    row, highest, found = drawn.source.row(int(drawn.places[number])), drawn.found[number, F_HIGHEST], 0.0
+    words = drawn.bitmask[drawn.mask_rows[number]]
+    bits = None if (words == -1).all() else np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little")
+    for start in range(0, drawn.columns, PIECE):
+        scores = np.subtract(row[start : min(start + PIECE, drawn.columns)], highest, dtype=np.float64)
+        if scale != 1:
+            scores *= scale
+        if bits is not None:  # what is not allowed may be any number, and none
+            scores[bits[start : start + len(scores)] == 0] = WEIGHTLESS
+        np.maximum(scores, WEIGHTLESS, out=scores)
+        weights = np.exp(scores)
+        found += float(np.einsum("i,i", weights, scores))  # not by BLAS, which would wake its threads
+    return found
+
+
+def _deviation(drawn: _Drawn, number: int, params: SamplingParams) -> float | None:
+    if not needs_deviation(params.steps):
+        return None
+    return deviation(drawn.source.row(int(drawn.places[number]))[: drawn.columns], params)

@@ -76,6 +76,10 @@ class World:
         tokens = range(self.vocabulary.size)
         return [token for token in tokens if matcher.accept_token(token) and (matcher.rollback(1) or True)]
 
+    def choices(self, prefix: Tokens) -> list[int]:
+        """What is allowed within the budget: at its end, nothing but the end."""
+        return [token for token in self.allowed(prefix) if token == 0 or len(prefix) < self.limit]
+
     @cached_property
     def outputs(self) -> dict[Tokens, tuple[float, float]]:
         """Each output with its log-probability: the model's, and that masked and renormalised."""
@@ -83,9 +87,7 @@ class World:
         waiting: list[tuple[Tokens, float, float]] = [((), 0.0, 0.0)]
         while waiting:
             prefix, whole, local = waiting.pop()
-            log_probs, allowed = self.log_probs(prefix), self.allowed(prefix)
-            if len(prefix) == self.limit:
-                allowed = [token for token in allowed if token == 0]
+            log_probs, allowed = self.log_probs(prefix), self.choices(prefix)
             mass = np.logaddexp.reduce([log_probs[token] for token in allowed])
             for token in allowed:
                 log_prob = float(log_probs[token])

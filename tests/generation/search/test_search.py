@@ -82,7 +82,7 @@ def test_regularisers_are_what_brute_force_says(uid: str, case: int) -> None:
     def regularised(tokens: tuple[int, ...]) -> float:
         u, least = [], []
         for place in range(len(tokens) + 1):
-            allowed, log_probs = made.allowed(tokens[:place]), made.log_probs(tokens[:place])
+            allowed, log_probs = made.choices(tokens[:place]), made.log_probs(tokens[:place])
             if len(allowed) > 1:
                 u.append(-float(log_probs[[*tokens, 0][place]]))
                 least.append(min(-float(log_probs[token]) for token in allowed))
