@@ -53,12 +53,10 @@ class TopTokens:
         return math.log(self.total) - self.spread() / self.total
 
     def above(self, least: float) -> Kept | float:
-        """Those of at least so much weight, and the likeliest."""
+        """Those of at least so much weight, and all that are as likely as the likeliest."""
         if not self.is_whole and math.exp(-self.depth) >= least:
             return BEYOND - math.log(least) if least > 0 else math.inf
-        kept = self.weights >= least
-        kept[0] = True
-        return kept
+        return np.asarray(self.weights >= min(least, float(self.weights[0])))
 
     def first(self, count: int) -> Kept | float:
         """The first ``count``, unless all of them are, and there are others."""

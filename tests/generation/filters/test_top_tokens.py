@@ -16,9 +16,9 @@ from structgen.generation.sampling.sampler import DrawRequest
 from tests.many import cases
 
 VALUES: dict[str, list[float]] = {
-    "top_k": [1, 3, 40, 900], "top_p": [0.1, 0.9, 0.999], "min_p": [0.001, 0.05, 0.9, 1.0],
+    "top_k": [1, 3, 40, 900], "top_p": [0.1234, 0.9012, 0.999], "min_p": [0.001, 0.05, 0.9, 1.0],
     "epsilon_cutoff": [1e-6, 3e-3, 0.3], "eta_cutoff": [1e-6, 3e-3, 0.3], "top_n_sigma": [0.1, 1.0, 9.0],
-    "top_h": [0.1, 0.4, 0.9], "bregman_cost": [1e-7, 0.01, 1.0, 800.0], "typical_p": [0.1, 0.9, 0.999],
+    "top_h": [0.1, 0.4, 0.9], "bregman_cost": [1e-7, 0.01, 1.0, 800.0], "typical_p": [0.1234, 0.9012, 0.999],
 }  # fmt: skip
 
 
