@@ -3,7 +3,8 @@
     python benchmarks/answers.py DATA/maskbench --part compare --count 1000
 
 compare: schemas with one keyword tightened, both directions: decided, wrong, milliseconds of processor time. "Wrong" is
-judged by how the pair was made, and by python-jsonschema for each document of a difference.
+judged by how the pair was made, and by python-jsonschema for each document of a difference. rewritings: the same of
+whole schemas. reasons: near misses, and the keywords named for them. `lowering.py` measures what providers are sent.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -29,7 +30,9 @@ from structgen.core.answers.deciding import UNDECIDED, answering
 from structgen.core.answers.drawing import DocumentDrawing
 from structgen.core.answers.examples import NearMisses
 from structgen.core.answers.picking.picks import RandomPicks
+from structgen.core.json_schema.dialects import subschemas
 from structgen.core.json_schema.exact_validator import exact_validator
+from structgen.core.json_schema.pointers import ROOT
 
 MONOTONE = (
     "properties",
@@ -284,7 +287,121 @@ def lint(data: Path, count: int, seed: int) -> dict[str, Any]:
     return {"schemas": len(times), "schemas by rule": dict(tally), **milliseconds}
 
 
-PARTS = {"compare": compare, "examples": examples, "near-misses": near_misses, "lint": lint}
+def rewritings(data: Path, count: int, seed: int) -> dict[str, Any]:
+    """Whole schemas rewritten in six ways, both directions: decided, and wrong by how the pair was made."""
+    return {name: _rewritten(data, count, seed, name) for name in REWRITINGS}
+
+
+def _rewritten(data: Path, count: int, seed: int, name: str) -> dict[str, Any]:
+    tally: Counter[str] = Counter()
+    wrong: list[str] = []
+    rewrite, within = REWRITINGS[name]
+    for stem, schema in schemas(data, seed):
+        if tally["pairs"] == count:
+            break
+        rewritten = _everywhere(copy.deepcopy(schema), rewrite)
+        if rewritten == schema or (within != "equal" and any(word in json.dumps(schema) for word in CONDITIONS)):
+            continue  # under a condition less may be more
+        try:
+            answer = structgen.compare(schema, rewritten)
+        except structgen.SchemaError:
+            tally["refused"] += 1
+            continue
+        tally["pairs"] += 1
+        tally["unknown"] += len(answer.unknown)
+        for reason in answer.unknown:
+            print("unknown", name, stem, reason, file=sys.stderr)
+        decided = answer.old_in_new, answer.new_in_old
+        said = {"equal": (True, True), "narrower": (None, True), "wider": (True, None)}[within]
+        if any(known is True and found is False for known, found in zip(said, decided, strict=True)):
+            wrong.append(stem)
+        for only, of_old in ((answer.old_only, True), (answer.new_only, False)):
+            if only is not None and only.text is not None:
+                value = json.loads(only.text)
+                if is_valid(schema, value) is not of_old or is_valid(rewritten, value) is of_old:
+                    wrong.append(f"{stem}: {only.text:.200}")
+    return {**tally, "wrong": wrong}
+
+
+def _everywhere(part: Any, rewrite: Callable[[dict[str, Any]], None]) -> Any:
+    """A schema with each of its subschemas rewritten, inner ones first."""
+    if isinstance(part, dict):
+        for child, _ in subschemas(part, ROOT):
+            if isinstance(child, dict):
+                _everywhere(child, rewrite)
+        rewrite(part)
+    return part
+
+
+def _closed(part: dict[str, Any]) -> None:
+    if isinstance(part.get("properties"), dict):
+        part.setdefault("additionalProperties", False)
+
+
+def _nullable(part: dict[str, Any]) -> None:
+    if isinstance(part.get("type"), str) and "enum" not in part and "const" not in part:
+        part["type"] = [part["type"], "null"]
+
+
+def _any_of(part: dict[str, Any]) -> None:
+    if "oneOf" in part and "anyOf" not in part:
+        part["anyOf"] = part.pop("oneOf")
+
+
+def _unlimited(part: dict[str, Any]) -> None:
+    for word in ("maxLength", "minLength", "pattern", "minimum", "maximum", "minItems", "maxItems"):
+        part.pop(word, None)
+
+
+def _strict(part: dict[str, Any]) -> None:
+    _closed(part)
+    if isinstance(part.get("properties"), dict):
+        part["required"] = list(part["properties"])
+
+
+def _respelt(part: dict[str, Any]) -> None:
+    if "$ref" not in part:
+        if isinstance(part.get("type"), str):
+            part["type"] = [part["type"]]
+        if isinstance(part.get("enum"), list):
+            part["enum"] = part["enum"][::-1]
+        for name in ("anyOf", "oneOf"):
+            if isinstance(part.get(name), list):
+                part[name] = part[name][::-1]
+
+
+REWRITINGS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "closed": (_closed, "narrower"), "nullable": (_nullable, "wider"), "oneOf to anyOf": (_any_of, "wider"),
+    "limits dropped": (_unlimited, "wider"), "strict": (_strict, "narrower"), "respelt": (_respelt, "equal"),
+}  # fmt: skip
+
+
+def named(data: Path, count: int, seed: int) -> dict[str, Any]:
+    """Keywords named for near misses, judged as whole documents; milliseconds of each question."""
+    tally: Counter[str] = Counter()
+    times: list[float] = []
+    for _, schema in schemas(data, seed):
+        if tally["schemas"] == count:
+            break
+        try:
+            texts = [one.text for one in structgen.examples(schema, 2, style="invalid", seed=seed)]
+        except structgen.StructgenError:
+            continue
+        tally["schemas"] += bool(texts)
+        for text in texts:
+            began = process_time()
+            answer = structgen.reasons(schema, text)
+            times.append(1e3 * (process_time() - began))
+            tally["refused texts"] += 1
+            tally["alone"] += bool(answer.alone)
+            tally["together"] += bool(answer.together)
+    return {**tally, "p50": quantile(times, 0.5), "p90": quantile(times, 0.9), "max": max(times)}
+
+
+PARTS = {
+    "compare": compare, "rewritings": rewritings, "examples": examples, "near-misses": near_misses, "lint": lint,
+    "reasons": named,
+}  # fmt: skip
 
 
 def main() -> None:
