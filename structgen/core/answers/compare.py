@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from structgen.core.answers.texts.differences import TextDecision
 
 Verdict = Literal["equal", "narrower", "wider", "incomparable", "unknown"]
-_DEPARTING = ("hostname", "idn-hostname", "host-name", "time", "date-time", "regex")
+_DEPARTING = frozenset(("hostname", "idn-hostname", "host-name", "time", "date-time", "regex"))
 
 
 @dataclass(frozen=True)
@@ -243,11 +243,14 @@ def _remarks(sides: _Sides, forth: Decision, back: Decision) -> Iterator[str]:
     if not sides.options.assert_formats:
         return
     old, new = (_formats(schema) for schema in sides.schemas)
-    for name in sorted((old ^ new) & set(_DEPARTING)):
+    for name in sorted(old ^ new):
         yield f"the format {name!r} is in one schema only, and is read a little narrower than its standard"
 
 
 def _formats(schema: Any) -> set[str]:
+    """The formats in a schema that departs from their standards."""
+    if not _mentions(schema):
+        return set()
     todo, names, seen = [schema], set(), set[int]()
     while todo:
         part = todo.pop()
@@ -256,4 +259,18 @@ def _formats(schema: Any) -> set[str]:
             if isinstance(part.get("format"), str):
                 names.add(part["format"])
             todo += [child for child, _ in subschemas(part, ROOT)]
-    return names
+    return names & _DEPARTING
+
+
+def _mentions(schema: Any) -> bool:
+    """Whether one of these formats may be in it: a quick look, before one by keywords."""
+    todo = [schema]
+    while todo:
+        part = todo.pop()
+        if part.__class__ is dict:
+            if part.get("format").__class__ is str and part["format"] in _DEPARTING:
+                return True
+            todo += part.values()
+        elif part.__class__ is list:
+            todo += part
+    return False

@@ -4,7 +4,7 @@ conjunctions, so members are drawn one by one, without going back."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from functools import lru_cache
 
 from structgen.core.answers.picking.picks import Picks
 from structgen.core.answers.scalars import number_text, string_text
@@ -42,6 +42,8 @@ class DocumentDrawing:
     def __init__(self, root: ValueNode, options: JsonOptions, picks: Picks, size: int) -> None:
         self._root, self.picks, self._size = root, picks, size
         self.values = Values(options)
+        self._alternatives: dict[ValueNode, list[object]] = {}
+        self._objects: dict[int, _Members] = {}  # by the spec, which the root keeps
 
     def document(self) -> str:
         """One document, as JSON text.
@@ -55,10 +57,9 @@ class DocumentDrawing:
         """A text of a live node; the cheapest if none of its alternatives has room."""
         if self.values.cost(node) >= max(room, 1) and (node.objects or node.arrays):
             return self.values.text(node)
-        options: list[object] = [word for bit, word in enumerate(_CONSTANTS) if node.flags >> bit & 1]
-        options += [*node.numbers, *node.strings]
-        options += [spec for spec in node.arrays if self._has_items(spec)]
-        options += [spec for spec in node.objects if self._plan(spec) is not None]
+        options = self._alternatives.get(node)
+        if options is None:
+            options = self._alternatives[node] = self._listed(node)
         if not options:
             return self.values.text(node)
         chosen = options[self.picks.one(("node", id(node)), len(options))]
@@ -78,29 +79,40 @@ class DocumentDrawing:
                 return self._counted(chosen, room, member)
         return number_text(chosen, self.picks, self.values)  # type: ignore[arg-type]
 
+    def _listed(self, node: ValueNode) -> list[object]:
+        """The alternatives of a node of which a text is known."""
+        options: list[object] = [word for bit, word in enumerate(_CONSTANTS) if node.flags >> bit & 1]
+        options += [*node.numbers, *node.strings]
+        options += [spec for spec in node.arrays if self.values.items(spec) is not None]
+        options += [spec for spec in node.objects if self._members(spec).is_known]
+        return options
+
     # --- objects ---
-    def _plan(self, spec: ObjectSpec) -> tuple[Member, ...] | None:
-        plan = self.values.objects.plan(Open(self.values.object_form(spec)), False)
-        return None if plan is None else plan.members
+    def _members(self, spec: ObjectSpec) -> _Members:
+        found = self._objects.get(id(spec))
+        if found is None:
+            found = self._objects[id(spec)] = _Members(spec, self.values)
+        return found
 
     def _object(self, spec: ObjectSpec, room: int) -> bytes:
         """The members that must be there, then optional ones while there is room."""
-        form = self.values.object_form(spec)
-        members = {member.key: member.node for member in self._plan(spec) or ()}
+        known = self._members(spec)
+        form, members, have = known.form, dict(known.needed), known.have
         most = NEVER if spec.most is None else spec.most
-        have = sum(1 << bit for bit, key in enumerate(form.keys) if key in members)
-        left = room - sum(len(key) + self.values.cost(node) for key, node in members.items())
-        for bit in self._shuffled(list(bits_of(form.allowed & ~have))):
+        left = room - known.cost
+        for bit in self._shuffled(known.optional):
             more = (1 << bit | form.dependents.get(bit, 0)) & ~have
-            price = sum(len(form.keys[b]) + self.values.cost(form.nodes[b]) for b in bits_of(more))
+            if not more:
+                continue
+            price = known.prices[bit] if more == 1 << bit else sum(known.prices[other] for other in bits_of(more))
             if more & ~form.allowed or len(members) + more.bit_count() > most or price > left:
                 continue
-            if more and self.picks.chance(("key", id(spec), bit), _OPTIONAL):
+            if self.picks.chance(("key", id(spec), bit), _OPTIONAL):
                 members |= {form.keys[b]: form.nodes[b] for b in bits_of(more)}
                 have, left = have | more, left - price
         if len(members) < most and self.picks.chance(("undeclared", id(spec)), _UNDECLARED):
             members |= self._undeclared(form, members, left)
-        order = {key: index for index, key in enumerate(form.keys)}
+        order = known.order
         share = max(left, 0) // max(len(members), 1)
         texts = [
             key + self._value(members[key], self.values.cost(members[key]) + share, _name(key))
@@ -118,16 +130,15 @@ class DocumentDrawing:
             return {}
         label = 1 + self.picks.one(("class", id(form)), len(form.others.nodes))
         node = form.others.nodes[label - 1]
-        for _, text, _ in _first(form.keys_of_class(label).by_cost(0)):
-            key = b'"' + spelled(text) + b'":'
-            if text and text not in form.names and key not in members:
-                return {key: node} if self.values.cost(node) + len(key) <= left else {}
+        words = form.keys_of_class(label)
+        for count in (len(members) + 2, REDRAWS + len(members)):  # few are cheaper to find
+            for _, text, _ in words.cheapest(0, count):
+                key = b'"' + spelled(text) + b'":'
+                if text and text not in form.names and key not in members:
+                    return {key: node} if self.values.cost(node) + len(key) <= left else {}
         return {}
 
     # --- arrays ---
-    def _has_items(self, spec: ArraySpec | CountedSpec) -> bool:
-        return self.values.items(spec) is not None
-
     def _array(self, spec: ArraySpec, room: int, member: str) -> bytes:
         most = int(min(longest(spec), spec.least + (MORE_CORNER if self.picks.manner == "corners" else MORE_ITEMS)))
         count = self.picks.number(min(spec.least, most), most)
@@ -186,13 +197,30 @@ class DocumentDrawing:
         return b"[" + b",".join(texts) + b"]"
 
 
-def _first(words: Iterator[tuple[int, bytes, int]]) -> Iterator[tuple[int, bytes, int]]:
-    for _ in range(REDRAWS):
-        try:
-            yield next(words)
-        except StopIteration:
-            return
+class _Members:
+    """What is the same for all objects of a spec.
+
+    Attributes:
+        is_known: whether a text of it is known.
+        needed: the members that must be there; have, cost: their bits and bytes.
+        optional: the bits of the others. prices: bytes of each declared member. order: of the keys.
+    """
+
+    __slots__ = ("cost", "form", "have", "is_known", "needed", "optional", "order", "prices")
+
+    def __init__(self, spec: ObjectSpec, values: Values) -> None:
+        self.form: ObjectForm = values.object_form(spec)
+        plan = values.objects.plan(Open(self.form), False)
+        self.is_known = plan is not None
+        members: tuple[Member, ...] = () if plan is None else plan.members
+        self.needed = {member.key: member.node for member in members}
+        self.have = sum(1 << bit for bit, key in enumerate(self.form.keys) if key in self.needed)
+        self.cost = sum(len(key) + values.cost(node) for key, node in self.needed.items())
+        self.optional = list(bits_of(self.form.allowed & ~self.have))
+        self.prices = [len(key) + values.cost(node) for key, node in zip(self.form.keys, self.form.nodes, strict=True)]
+        self.order = {key: index for index, key in enumerate(self.form.keys)}
 
 
+@lru_cache(4_096)
 def _name(key: bytes) -> str:
     return str(json.loads(key[:-1]))

@@ -73,6 +73,7 @@ class Simulation:
         self._rules = 0
         self._proved: dict[tuple[Formula, Formula], bool] = {}
         self._open: dict[tuple[Formula, Formula], int] = {}
+        self._held: dict[tuple[Formula, object], bool | None] = {}  # of keys, which are asked about by each part
         self._lowest = _CLOSED
 
     def implies(self, formula: Formula, other: Formula) -> bool:
@@ -180,6 +181,14 @@ class Simulation:
 
     def holds(self, formula: Formula, value: object) -> bool | None:
         """Whether a value satisfies a formula; None: a pattern in it cannot be read."""
+        if value.__class__ is str:
+            question = (formula, value)
+            if question not in self._held:
+                self._held[question] = self._evaluated(formula, value)
+            return self._held[question]
+        return self._evaluated(formula, value)
+
+    def _evaluated(self, formula: Formula, value: object) -> bool | None:
         try:
             return evaluate(formula, value, self._refs)
         except (PatternError, TooComplexError):

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 from structgen.core.answers.picking.picks import Picks
 from structgen.core.answers.picking.readable import NAMED, USUAL, WORDS, readable_steps, usual_words
@@ -74,9 +75,8 @@ def string_text(spec: StringSpec, picks: Picks, values: Values, member: str) -> 
 
 
 def _words_for(member: str, dfa: Dfa | None, picks: Picks) -> Iterator[str]:
-    for key in re.findall("[a-z]+", re.sub("([A-Z])", r" \1", member).lower())[::-1]:
-        if key in NAMED:
-            yield NAMED[key][picks.number(0, len(NAMED[key]) - 1)]
+    for listed in _words_named(member):
+        yield listed[picks.number(0, len(listed) - 1)]
     if dfa is not None:
         usual = usual_words(dfa)
         if usual:
@@ -86,6 +86,13 @@ def _words_for(member: str, dfa: Dfa | None, picks: Picks) -> Iterator[str]:
         count = picks.number(1, 2)
         yield " ".join(WORDS[picks.number(0, len(WORDS) - 1)] for _ in range(count))
     yield "x"
+
+
+@lru_cache(4_096)
+def _words_named(member: str) -> tuple[tuple[str, ...], ...]:
+    """Lists of words for the words of a member's name, the last first."""
+    words = re.findall("[a-z]+", re.sub("([A-Z])", r" \1", member).lower())[::-1]
+    return tuple([NAMED[word] for word in words if word in NAMED])
 
 
 def _fits(spec: StringSpec, word: str) -> bool:
