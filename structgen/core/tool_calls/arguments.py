@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -13,7 +14,7 @@ from structgen.core.json_schema.pointers import escape
 from structgen.core.regex.dfa import Dfa, intersect
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.tool_calls.definitions import Tool, placed
-from structgen.core.tool_calls.grammar import GrammarBuilder
+from structgen.core.tool_calls.grammar import BoundedStrings, GrammarBuilder, is_counted
 from structgen.core.tool_calls.member_rules import CaseRules
 from structgen.core.tool_calls.patterns import KEY, TYPE, VALUE, Marker, Parameters, Pattern, name_expression
 from structgen.core.tool_calls.values import lost_words, raw_strings
@@ -184,19 +185,23 @@ class ArgumentRules:
 
     def _argument(self, name: str | tuple[int, ...], kinds: int, values: MemberValues) -> tuple[int, ...] | None:
         pattern = self._pattern
-        texts = []
+        texts: list[tuple[int, ...]] = []
         if values.kinds & STRING:
-            string = self._string(values, 0 if pattern.tells_strings else kinds, name)
-            texts += [(pattern.string, string)] if string is not None else []
+            texts += self._string(values, 0 if pattern.tells_strings else kinds, name)
         for other, others in _by_type(pattern.other, values.kinds & ~STRING):
-            texts.append((other, self._json(values, others)))
+            texts.append(self._filled(other, name, self._json(values, others)))
         if not texts:
             return None
         symbol = self._builder.nonterminal(f"argument {name}")
-        for pieces, value in texts:
-            filled = [name if piece is KEY else value if piece is VALUE else piece for piece in pieces]
-            self._builder.rule(symbol, *self._builder.pieces(filled))
+        for text in texts:
+            self._builder.rule(symbol, *text)
         return (symbol,)
+
+    def _filled(
+        self, pattern: Pattern, name: str | tuple[int, ...], value: tuple[int, ...] | BoundedStrings
+    ) -> tuple[int, ...]:
+        filled = [name if piece is KEY else value if piece is VALUE else piece for piece in pattern]
+        return self._builder.pieces(filled)
 
     def _json(self, values: MemberValues, kinds: int) -> tuple[int, ...]:
         """The symbol of values of some types, which are no strings."""
@@ -205,8 +210,9 @@ class ArgumentRules:
         content = partial(values.json, kinds=kinds, without=without)
         return self._builder.embedded(("json", values.key, kinds, without), content)
 
-    def _string(self, values: MemberValues, kinds: int, name: str | tuple[int, ...]) -> tuple[int, ...] | None:
-        closing, misread = self._pattern.closing, self._pattern.misread
+    def _string(self, values: MemberValues, kinds: int, name: str | tuple[int, ...]) -> list[tuple[int, ...]]:
+        """The symbols of an argument that is a string, one for each way of writing it."""
+        closing, misread, pattern = self._pattern.closing, self._pattern.misread, self._pattern.string
         if values.words is not None and (lost := lost_words(values.words, closing, kinds, misread)):
             why = "holds what closes it" if closing in lost[0] else "reads as something else that the schema allows"
             raise UnsupportedSchemaError(
@@ -215,14 +221,24 @@ class ArgumentRules:
                 hint="Leave it out of the schema, or use a format that writes arguments as JSON.",
             )
         if values.words is not None and _hold(values.words, self._names):
-            return self._words(values.words)
+            return [self._filled(pattern, name, self._words(values.words))]
         limit = self._options.max_automaton_states
-        excluded = self._pattern.excluded
+        written = partial(
+            raw_strings,
+            closing=closing,
+            kinds=kinds,
+            max_states=limit,
+            excluded=self._pattern.excluded,
+            misread=misread,
+        )
         try:
-            return self._builder.regular(
-                ("string", values.key, kinds, excluded),
-                lambda: raw_strings(values.strings(), closing, kinds, limit, excluded, misread),
-            )
+            if (counted := bounded_strings(values, written)) is not None:
+                return [self._filled(pattern, name, strings) for strings in counted]
+        except TooComplexError:
+            pass  # as automata, then
+        try:
+            key = "string", values.key, kinds, self._pattern.excluded
+            symbols = self._builder.regular(key, lambda: written(values.strings()))
         except TooComplexError as error:
             raise SchemaTooComplexError(
                 f"{error.message}, so that strings do not hold {closing!r}",
@@ -230,6 +246,7 @@ class ArgumentRules:
                 budget="max_automaton_states" if error.limit >= limit else None,
                 pointer=self._place(name, values),
             ) from None
+        return [] if symbols is None else [self._filled(pattern, name, symbols)]
 
     def _words(self, words: tuple[str, ...]) -> tuple[int, ...]:
         """The symbol of listed strings, in which names are tokens."""
@@ -264,6 +281,26 @@ class ArgumentRules:
     def any_order(self) -> bool:
         """Whether arguments may stand in any order."""
         return self._options.key_order == "any"
+
+
+def bounded_strings(
+    values: MemberValues, written: Callable[[Dfa], Dfa], *, escaped: bool = False
+) -> list[BoundedStrings] | None:
+    """Strings of values whose bounds on characters are counted, as they are written; None: they have no such bounds.
+
+    Args:
+        values: some are strings.
+        written: how texts without bounds are written.
+        escaped: see `BoundedStrings`.
+
+    Raises:
+        TooComplexError: what they are written as is too large.
+    """
+    parts = values.string_parts()
+    if not any(is_counted(least, most) for _, least, most in parts):
+        return None
+    bounded = [BoundedStrings(written(texts), least, most, escaped) for texts, least, most in parts]
+    return [strings for strings in bounded if not strings.texts.is_empty]
 
 
 def _hold(words: tuple[str, ...], names: frozenset[str]) -> bool:

@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from structgen.core.engines.composed.grammar import embed
+from structgen.core.engines.counted.grammar import CountedTexts
+from structgen.core.engines.counted.lengths import CharacterCounts
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule, Terminal
 from structgen.core.grammars.regular import without_empty, word_dfa
 from structgen.core.grammars.token_terminals import pattern_of, resolved
-from structgen.core.regex.dfa import Dfa, difference, empty
+from structgen.core.regex.dfa import AUTOMATON_STATES, Dfa, difference, empty
 from structgen.core.regex.free_text import free_text_dfa, word_search
+from structgen.core.regex.joining import concatenation
 from structgen.core.regex.pattern import full_match_dfa
 from structgen.core.tool_calls.patterns import CallId, Gap, Marker, Piece, WithId
 from structgen.core.vocabulary.special_tokens import SpecialToken
 from structgen.core.vocabulary.vocabulary import TextVocabulary, Vocabulary
+from structgen.errors import TooComplexError
 
 Content = Callable[[Vocabulary], Grammar]
 START = 0
+
+
+@dataclass(frozen=True)
+class BoundedStrings:
+    """Strings with bounds on their characters that are too many to be states of an automaton.
+
+    Attributes:
+        texts: the strings without the bounds, as they are written.
+        least, most: the bounds; None: no limit.
+        escaped: whether they are written with Python's escapes.
+    """
+
+    texts: Dfa
+    least: int
+    most: int | None
+    escaped: bool = False
+
+
+COUNTED_FROM = 32
+"""Bounds from here on are counted where that can be."""
+
+
+def is_counted(least: int, most: int | None) -> bool:
+    """Whether bounds are as large as those of `BoundedStrings`."""
+    return max(least, most or 0) >= COUNTED_FROM
 
 
 class GrammarBuilder:
@@ -54,17 +84,25 @@ class GrammarBuilder:
         """Whether a marker is an end of sequence of the vocabulary."""
         return self.is_special(marker) and self.vocabulary.special_tokens[marker] in self.vocabulary.eos_token_ids
 
-    def pieces(self, pattern: Iterable[Piece | tuple[int, ...]]) -> tuple[int, ...]:
-        """The symbols of a pattern without slots; symbols in it stand for themselves. Texts side by side are one."""
+    def pieces(self, pattern: Iterable[Piece | BoundedStrings | tuple[int, ...]]) -> tuple[int, ...]:
+        """The symbols of a pattern without slots; symbols in it stand for themselves. Texts side by side are one.
+
+        Raises:
+            TooComplexError: bounds on characters cannot be counted.
+        """
         symbols: list[int] = []
-        text = ""
+        text, strings = "", None
         for piece in (*pattern, ()):
             if isinstance(piece, str) or (isinstance(piece, Marker) and not self.is_special(piece.text)):
                 text += piece if isinstance(piece, str) else piece.text
                 continue
-            if text:
+            if strings is not None:  # together with what closes them, so that they end with one byte
+                symbols += self._counted(strings, text)
+            elif text:
                 symbols += self._word(text)
-                text = ""
+            text, strings = "", piece if isinstance(piece, BoundedStrings) else None
+            if isinstance(piece, BoundedStrings):
+                continue
             if isinstance(piece, tuple):
                 symbols += piece
             elif isinstance(piece, Marker):
@@ -121,6 +159,22 @@ class GrammarBuilder:
         outer, naming = resolved(outer, self.vocabulary)
         within = self.vocabulary.within(naming)
         return embed(outer, {terminal: content(within) for terminal, content in self._contents.items()}, naming)
+
+    def _counted(self, strings: BoundedStrings, closing: str) -> tuple[int, ...]:
+        """The symbols of strings and the text that closes them."""
+        texts, size = strings.texts, len(closing)
+        most = None if strings.most is None else strings.most + size
+        whole = concatenation([texts, word_dfa(closing)]) if closing else without_empty(texts)
+        if whole.is_empty:  # only the empty text is one of them
+            return ()
+        lengths = CharacterCounts(whole, escaped=strings.escaped)
+        if not lengths.are_spelled_by(self.vocabulary):
+            what = "a bound on characters of which not every byte is a token"
+            raise TooComplexError(what, budget=AUTOMATON_STATES, limit=len(whole))
+        least = max(strings.least + size, 1)
+        key = "counted", whole.digest, least, most, strings.escaped
+        symbols = self.embedded(key, partial(CountedTexts, lengths, least, most))
+        return self.optional(symbols) if not closing and not strings.least and texts.accepting[0] else symbols
 
     def _word(self, text: str) -> tuple[int, ...]:
         key = "word", text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,9 +13,9 @@ from structgen.core.json_schema.formula.values import ARRAY, BOOLEAN, NULL, NUMB
 from structgen.core.json_schema.pointers import escape
 from structgen.core.regex.dfa import Dfa, difference, from_strings, intersect
 from structgen.core.regex.pattern import full_match_dfa
-from structgen.core.tool_calls.arguments import check_states, impossible, members_of
+from structgen.core.tool_calls.arguments import bounded_strings, check_states, impossible, members_of
 from structgen.core.tool_calls.definitions import Tool
-from structgen.core.tool_calls.grammar import GrammarBuilder
+from structgen.core.tool_calls.grammar import BoundedStrings, GrammarBuilder
 from structgen.core.tool_calls.member_rules import CaseRules
 from structgen.core.tool_calls.patterns import KEY, SPELLED_KEY, VALUE, Forms, NestedArguments, Pattern, Quotes
 from structgen.core.tool_calls.spelling import lost, spelled_strings, written_string
@@ -67,20 +68,24 @@ class NestedRules:
     # --- values ---
     def filled(self, forms: Forms, key: str | Symbols | None, values: MemberValues, name: str) -> Symbols | None:
         """The symbol of a member or item; None if none of its values can be written."""
-        texts = [*self._scalars(forms, values), *self._containers(forms, values)]
+        texts = self._strings(forms, key, values) if values.kinds & STRING else []
+        for pattern, value in [*self._scalars(forms, values), *self._containers(forms, values)]:
+            texts.append(self._around(pattern, key, value))
         if not texts:
             return None
         symbol = self.builder.nonterminal(name)
-        for pattern, value in texts:
-            pieces = [(key if piece in (KEY, SPELLED_KEY) else value if piece is VALUE else piece) for piece in pattern]
-            self.builder.rule(symbol, *self.builder.pieces([piece for piece in pieces if piece is not None]))
+        for text in texts:
+            self.builder.rule(symbol, *text)
         return (symbol,)
+
+    def _around(self, pattern: Pattern, key: str | Symbols | None, value: Symbols | BoundedStrings) -> Symbols:
+        """A value with what stands around it."""
+        pieces = [(key if piece in (KEY, SPELLED_KEY) else value if piece is VALUE else piece) for piece in pattern]
+        return self.builder.pieces([piece for piece in pieces if piece is not None])
 
     def _scalars(self, forms: Forms, values: MemberValues) -> list[tuple[Pattern, Symbols]]:
         spelled = self.pattern.spelled
         texts: list[tuple[Pattern, Symbols]] = []
-        for text in self._strings(forms, values) if values.kinds & STRING else ():
-            texts.append((forms.string, text))
         for constant in values.constants:
             text_of = {None: spelled.null, True: spelled.true, False: spelled.false}
             texts.append((forms.scalar, self.builder.pieces([text_of[constant]])))
@@ -98,16 +103,16 @@ class NestedRules:
         return texts
 
     # --- strings ---
-    def _strings(self, forms: Forms, values: MemberValues) -> list[Symbols]:
-        """What a string may be written as."""
-        quotes = self.pattern.spelled.strings
+    def _strings(self, forms: Forms, key: str | Symbols | None, values: MemberValues) -> list[Symbols]:
+        """What a member or item that is a string may be written as."""
         try:
-            if not quotes:
-                raw = self._raw(forms, values)
-                return [] if raw is None else [raw]
-            if values.words is not None and (unwritable := lost(values.words, quotes)):
-                raise self._unwritable(unwritable[0], "it holds what closes it", values)
-            return [text for quote in quotes if (text := self.quoted(values.strings(), quote)) is not None]
+            texts = self._counted(forms, key, values)
+        except TooComplexError:
+            texts = None  # as automata, then
+        try:
+            if texts is None:
+                texts = [self._around(forms.string, key, text) for text in self._string_values(forms, values)]
+            return texts
         except TooComplexError as error:
             raise SchemaTooComplexError(
                 f"{error.message}, as strings are spelled in this format",
@@ -115,6 +120,34 @@ class NestedRules:
                 budget="max_automaton_states",
                 pointer=self.pointer(values),
             ) from None
+
+    def _counted(self, forms: Forms, key: str | Symbols | None, values: MemberValues) -> list[Symbols] | None:
+        """Strings with large bounds on their characters; None: they have none."""
+        limit = self.options.max_automaton_states
+        texts: list[Symbols] = []
+        for quotes in self.pattern.spelled.strings or (None,):
+            written = (
+                self._raw_writing(forms, values)
+                if quotes is None
+                else partial(spelled_strings, quotes=quotes, max_states=limit)
+            )
+            parts = bounded_strings(values, written, escaped=quotes is not None and quotes.escaped)
+            if parts is None:
+                return None
+            for part in parts:
+                value = part if quotes is None else self.builder.pieces([quotes.mark, part, quotes.mark])
+                texts.append(self._around(forms.string, key, value))
+        return texts
+
+    def _string_values(self, forms: Forms, values: MemberValues) -> list[Symbols]:
+        """What a string may be written as, by automata."""
+        quotes = self.pattern.spelled.strings
+        if not quotes:
+            raw = self._raw(forms, values)
+            return [] if raw is None else [raw]
+        if values.words is not None and (unwritable := lost(values.words, quotes)):
+            raise self._unwritable(unwritable[0], "it holds what closes it", values)
+        return [text for quote in quotes if (text := self.quoted(values.strings(), quote)) is not None]
 
     def quoted(self, strings: Dfa, quotes: Quotes) -> Symbols | None:
         """The symbols of strings in quotes; None: none can be written."""
@@ -124,14 +157,20 @@ class NestedRules:
         return None if inside is None else self.builder.pieces([quotes.mark, inside, quotes.mark])
 
     def _raw(self, forms: Forms, values: MemberValues) -> Symbols | None:
-        kinds = values.kinds & (NULL | BOOLEAN | NUMBER | STRING) if forms.string == forms.scalar else 0
-        closing = self.pattern.closing
+        kinds, closing = self._raw_kinds(forms, values), self.pattern.closing
         if values.words is not None and (unwritable := lost_words(values.words, closing, kinds)):
             raise self._unwritable(unwritable[0], "it is read as something else", values)
-        limit = self.options.max_automaton_states
-        return self.builder.regular(
-            ("raw", values.key, kinds, closing), lambda: raw_strings(values.strings(), closing, kinds, limit)
-        )
+        written = self._raw_writing(forms, values)
+        return self.builder.regular(("raw", values.key, kinds, closing), lambda: written(values.strings()))
+
+    def _raw_writing(self, forms: Forms, values: MemberValues) -> Callable[[Dfa], Dfa]:
+        """How strings are written as they are."""
+        kinds, limit = self._raw_kinds(forms, values), self.options.max_automaton_states
+        return partial(raw_strings, closing=self.pattern.closing, kinds=kinds, max_states=limit)
+
+    def _raw_kinds(self, forms: Forms, values: MemberValues) -> int:
+        """The types that a string without quotes could be read as; 0 where strings are marked as such."""
+        return values.kinds & (NULL | BOOLEAN | NUMBER | STRING) if forms.string == forms.scalar else 0
 
     def _unwritable(self, word: str, why: str, values: MemberValues) -> UnsupportedSchemaError:
         return UnsupportedSchemaError(

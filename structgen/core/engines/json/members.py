@@ -58,6 +58,14 @@ class MemberValues:
         """The same for values that are the same."""
         return self._node.formula
 
+    def string_parts(self) -> list[tuple[Dfa, int, int | None]]:
+        """The strings in parts, as texts without bounds on their characters, and the bounds (None: no limit).
+
+        Raises:
+            TooComplexError: of a list, the automaton has more states than ``JsonOptions.max_automaton_states``.
+        """
+        return [_unbounded(spec, self._members.options.max_automaton_states) for spec in self._node.strings]
+
     def strings(self) -> Dfa:
         """The strings, as they are: without quotes and escapes.
 
@@ -281,14 +289,18 @@ def _kinds(node: ValueNode) -> int:
     return kinds | (ARRAY if node.arrays else 0) | (OBJECT if node.objects else 0)
 
 
-def _language(spec: StringAlternative, limit: int) -> Dfa:
+def _unbounded(spec: StringAlternative, limit: int) -> tuple[Dfa, int, int | None]:
     if isinstance(spec, QuoteSpec):
         message = "a quote as bare text, without quotation marks"
         raise TooComplexError(message, budget=AUTOMATON_STATES, limit=limit)
     if isinstance(spec, EnumSpec):
-        return from_strings(spec.values, limit)
-    dfa = universal() if spec.dfa is None else spec.dfa
-    if spec.least or spec.most is not None:
-        most = "" if spec.most is None else spec.most
-        dfa = intersect(dfa, full_match_dfa(f"[^]{{{spec.least},{most}}}", max_states=limit), limit)
+        return from_strings(spec.values, limit), 0, None
+    return universal() if spec.dfa is None else spec.dfa, spec.least, spec.most
+
+
+def _language(spec: StringAlternative, limit: int) -> Dfa:
+    dfa, least, most = _unbounded(spec, limit)
+    if least or most is not None:
+        upper = "" if most is None else most
+        dfa = intersect(dfa, full_match_dfa(f"[^]{{{least},{upper}}}", max_states=limit), limit)
     return dfa
