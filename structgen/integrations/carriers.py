@@ -21,7 +21,7 @@ from structgen.errors import SpecificationError
 
 SIGN = "%structgen"
 TextPlace = Literal["before", "instead"]
-SINGLE = {"gigachat3", "internlm2"}
+SINGLE = {"gigachat3", "gigachat3_0", "internlm2"}
 """Formats of which parsers of engines read one call."""
 _KEYS = {"format", "tools", "tool_choice", "parallel_tool_calls", "text"}
 
@@ -64,7 +64,11 @@ def carried(kind: str, value: Any, special_tokens: Mapping[str, int]) -> Constra
     ):
         return None
     if kind == "grammar":
-        return _read(value, parallel=True) if isinstance(value, str) and value.lstrip().startswith(SIGN) else None
+        return (
+            _read(value, special_tokens, parallel=True)
+            if isinstance(value, str) and value.lstrip().startswith(SIGN)
+            else None
+        )
     tag = read_object(value.encode(errors="surrogatepass"), "The structural tag") if isinstance(value, str) else value
     return _of_format(tag.get("format"), special_tokens)
 
@@ -79,7 +83,7 @@ def _of_format(form: Any, special_tokens: Mapping[str, int]) -> Constraint | Non
             return None
         return union(*(one or _other(element, special_tokens) for one, element in zip(read, elements, strict=True)))
     grammar = _grammar(form)
-    return None if grammar is None else _read(grammar, parallel=not form.get("stop_after_first"))
+    return None if grammar is None else _read(grammar, special_tokens, parallel=not form.get("stop_after_first"))
 
 
 def _grammar(form: Mapping[str, Any]) -> str | None:
@@ -97,7 +101,13 @@ def _other(form: Any, special_tokens: Mapping[str, int]) -> Constraint:
     return ConstraintSpec("structural_tag", tag, special_tokens=special_tokens).constraint
 
 
-def _read(grammar: str, *, parallel: bool) -> Constraint:
+def _of_checkpoint(form: Any, special_tokens: Mapping[str, int]) -> Any:
+    """The format of a checkpoint whose parser reads two: GigaChat 3.0 has no token of its own for calls."""
+    is_older = "<|function_call|>" not in special_tokens and "<|role_sep|>" in special_tokens
+    return "gigachat3_0" if form == "gigachat3" and is_older else form
+
+
+def _read(grammar: str, special_tokens: Mapping[str, int], *, parallel: bool) -> Constraint:
     said = read_object(grammar.lstrip()[len(SIGN) :].encode(errors="surrogatepass"), f"What follows {SIGN}")
     asked = said.get("tool_call")
     if set(said) != {"tool_call"} or not isinstance(asked, Mapping) or not set(asked) <= _KEYS:
@@ -106,7 +116,7 @@ def _read(grammar: str, *, parallel: bool) -> Constraint:
         )
     tools = asked.get("tools")
     parallel = parallel and asked.get("parallel_tool_calls", True) is True
-    form, choice = asked.get("format", ""), asked.get("tool_choice", "auto")
+    form, choice = _of_checkpoint(asked.get("format", ""), special_tokens), asked.get("tool_choice", "auto")
     if choice != "auto":
         return tool_call(form, tools, tool_choice=choice, parallel_tool_calls=parallel)
     if asked.get("text", "before") == "before":

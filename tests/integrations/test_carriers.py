@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from structgen.core.tool_calls.calls import ToolCall
 from structgen.errors import OptionsError, SchemaError, SpecificationError
 from structgen.integrations.carriers import carried, carrier
 from structgen.integrations.engine_requests import engine_constraint
-from tests.core.tool_calls.vocabularies import BYTES
+from tests.core.tool_calls.vocabularies import BYTES, accepts, chat_vocabulary
 
 TOOLS = [
     {
@@ -47,6 +48,18 @@ def test_required_and_auto() -> None:
         "structural_tag", tag(carrier("pythonic", TOOLS, required=False, text="instead")), BYTES
     )
     assert takes(instead, "[f(n=1)]") and takes(instead, "Well.") and not takes(instead, "[f(m=1)]")
+
+
+@pytest.mark.parametrize("name, call", [
+    ("gigachat3", '<|function_call|>{"name": "f", "arguments": {"n": 1}}'),
+    ("gigachat3_0", '<|message_sep|>\n\nfunction call<|role_sep|>\n{"name": "f", "arguments": {"n": 1}}'),
+])  # fmt: skip
+def test_the_vocabulary_says_which_of_two_formats(name: str, call: str) -> None:
+    """GigaChat 3.0 and 3.1 have one parser; a token for calls has the later one alone."""
+    vocabulary = chat_vocabulary(name)
+    asked = tag(carrier("gigachat3", TOOLS, required=True, text="before"))
+    grammar = engine_constraint("structural_tag", asked, vocabulary).compile(vocabulary)
+    assert accepts(grammar, vocabulary, call, random.Random(0))
 
 
 def test_one_call_only_as_engines_say_it() -> None:

@@ -79,6 +79,14 @@ def lone(
     return ToolFormat(name, models, ((*before, *json_call(), *after),), separator=separator)
 
 
+def internlm(name: str, models: str, *blank: str) -> ToolFormat:
+    """InternLM's calls, with or without a blank between the marks."""
+    begun: Pattern = (Marker("<|action_start|>"), *blank, Marker("<|plugin|>"), LINE)
+    ends = Marker("<|action_end|>")
+    calls = tuple((*begun, *json_call(word), ends) for word in ("parameters", "arguments"))
+    return ToolFormat(name, models, calls, separator=BETWEEN)
+
+
 def array(
     name: str,
     models: str,

@@ -13,6 +13,7 @@ from structgen.core.tool_calls.format_shapes import (
     NO_LINE,
     STRIPPED,
     array,
+    internlm,
     json_call,
     keys_and_values,
     lone,
@@ -156,16 +157,15 @@ _TABLE: list[ToolFormat] = [
         SPACE,
     ),
     ToolFormat("gigachat3", "GigaChat 3.1", ((Marker("<|function_call|>"), *json_call()),), text_after=False),
-    ToolFormat("granite_20b_fc", "Granite-20B-FunctionCalling", ((Marker("<function_call>"), SPACE, *json_call()),)),
     ToolFormat(
-        "internlm2",
-        "InternLM2, InternLM2.5",
-        tuple(
-            (Marker("<|action_start|>"), Marker("<|plugin|>"), LINE, *json_call(word), Marker("<|action_end|>"))
-            for word in ("parameters", "arguments")
-        ),
-        separator=BETWEEN,
+        "gigachat3_0",
+        "GigaChat 3.0",
+        ((Marker("<|message_sep|>"), "\n\nfunction call", Marker("<|role_sep|>"), "\n", *json_call()),),
+        text_after=False,
     ),
+    ToolFormat("granite_20b_fc", "Granite-20B-FunctionCalling", ((Marker("<function_call>"), SPACE, *json_call()),)),
+    internlm("internlm2", "InternLM2, InternLM2.5"),
+    internlm("intern_s1", "Intern-S1", " "),
     ToolFormat(
         "deepseek_v3",
         "DeepSeek-V3, R1",

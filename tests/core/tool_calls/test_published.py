@@ -168,6 +168,14 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         [ToolCall("get_current_weather", {"location": "Shanghai"})],
     ),
     (
+        "intern_s1",
+        "SGLang's detector of Intern-S1",
+        [WEATHER],
+        '<|action_start|> <|plugin|>\n{"name": "get_current_weather", "parameters": {"location": "Tokyo"}}'
+        "<|action_end|>",
+        [ToolCall("get_current_weather", {"location": "Tokyo"})],
+    ),
+    (
         "deepseek_v3",
         "prompt of DeepSeek-V3's chat template",
         [WEATHER],
@@ -475,6 +483,14 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         'key="code" type="string"<|sep|>print(1)<|close|>argument<|sep|><|open|>argument key="opts" '
         'type="object"<|sep|>{"a":1}<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>',
         [ToolCall("python", {"code": "print(1)", "opts": {"a": 1}}, "1")],
+    ),
+    (
+        "gigachat3_0",
+        "SGLang's detector of GigaChat 3",
+        [WEATHER],
+        'I look.<|message_sep|>\n\nfunction call<|role_sep|>\n{"name": "get_current_weather", "arguments": '
+        '{"location": "Rome"}}',
+        [ToolCall("get_current_weather", {"location": "Rome"})],
     ),
     (
         "gigachat3",

@@ -56,6 +56,9 @@ TEMPLATES = {
     "mistral": "[TOOL_CALLS] [" + EACH + '{{ (f | tojson)[:-1] }}, "id": "{{ call.id }}"}'
     "{% if not loop.last %}, {% endif %}{% endfor %}]",
     "mistral_v11": EACH + "[TOOL_CALLS]{{ f.name }}[CALL_ID]{{ call.id }}[ARGS]{{ f.arguments | tojson }}{% endfor %}",
+    "intern_s1": EACH
+    + '<|action_start|> <|plugin|>\n{"name": "{{ f.name }}", "parameters": {{ f.arguments | tojson }}}'
+    "<|action_end|>{% endfor %}",
     "internlm2": EACH + '<|action_start|><|plugin|>\n{"name": "{{ f.name }}", "arguments": {{ f.arguments | tojson }}}'
     "<|action_end|>{% endfor %}",
     "deepseek_v3": "<｜tool▁calls▁begin｜>"
@@ -179,6 +182,7 @@ TEMPLATES |= {
     + "<tool_call>{{ f.name }}<tool_sep>\n"
     + HY
     + "</tool_call>\n{% endfor %}</tool_calls>",
+    "gigachat3_0": EACH + "<|message_sep|>\n\nfunction call<|role_sep|>\n" + JSON_CALL + "{% endfor %}",
     "gigachat3": EACH + "<|function_call|>" + JSON_CALL + "{% endfor %}",
     "gigachat3_5": DSML.replace("function_calls", "tool_calls").replace("DSML", "GCML"),
     "iquest_q1": EACH + "<iquest_tool_call>{{ f.name }}" + HY + "</iquest_tool_call>{% endfor %}",

@@ -27,7 +27,7 @@ NEEDS_ARGUMENTS = ("step3",)
 """Detectors that do not read calls without arguments."""
 UNSIGNED = ("pythonic",)
 """Detectors that do not read negative numbers."""
-NOT_STREAMED = ("cohere_command4", "gemma4", "glm", "glm45", "hunyuan", "ling3", "spark25")
+NOT_STREAMED = ("cohere_command4", "gemma4", "glm", "glm45", "hunyuan", "interns1", "ling3", "spark25")
 """Detectors whose streams differ from what they read as a whole: they lose or join calls that come in one piece."""
 WALKS = 12
 

@@ -140,6 +140,19 @@ def test_one_call_only_and_a_named_tool(name: str) -> None:
         assert len(read(parser, request, text)) == 1
 
 
+def test_gigachat_before_it_had_a_token_for_calls() -> None:
+    """The parser reads what 3.0 writes, too."""
+    for seed in range(WALKS):
+        rng = random.Random(seed)
+        tools = random_tools(rng)
+        parser, request = asked("gigachat3", tools, "required")
+        constraint = tool_call("gigachat3_0", tools, tool_choice="required", parallel_tool_calls=False)
+        text = tokenizer().decode(walk(constraint.compile(vocabulary()), rng, 80), skip_special_tokens=False)
+        [(name, arguments)] = read(parser, request, text)
+        schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+        jsonschema.validate(arguments, schemas[name])
+
+
 def test_the_loader_is_wrapped_once_and_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a class method before, in between and afterwards; one that takes something else is named."""
     hook = dialects.HOOK
