@@ -204,19 +204,19 @@ def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) 
     batch = logits[None] if getattr(logits, "ndim", 0) == 1 else logits
     found = host_logits(batch)
     rows = _named_rows(indices, found.rows, len(mask))
-    _apply(found, found, mask, rows)
+    _apply(found, found, mask, rows if isinstance(rows, range) else rows.tolist())
     if found.owner is not batch:  # whose rows do not lie side by side
         batch[...] = found.owner
 
 
-def write_masked(logits: Any, bitmask: npt.NDArray[np.int32], target: Any, indices: npt.NDArray[np.int64]) -> list[int]:
+def write_masked(logits: Any, bitmask: npt.NDArray[np.int32], target: Any, indices: Sequence[int]) -> list[int]:
     """Write logits to ``target``, -inf for disallowed tokens; both are in the processor's memory.
 
     Args:
         logits: floating [batch, V'], numpy or torch.
         bitmask: int32 [batch, words], C-contiguous.
         target: of the same shape and type, or the same object; its adjacent columns lie side by side.
-        indices: int64, ascending: the rows that are masked. The others are not written.
+        indices: ascending: the rows that are masked. The others are not written.
 
     Returns:
         The rows where no allowed token has a logit above -inf.
@@ -231,14 +231,12 @@ def write_masked(logits: Any, bitmask: npt.NDArray[np.int32], target: Any, indic
     if not len(indices):
         return []
     if indices[0] < 0 or indices[-1] >= min(given.rows, len(bitmask)):
-        raise BitmaskError(f"indices {indices.tolist()!r:.200} do not fit {given.rows} by {len(bitmask)}")
+        raise BitmaskError(f"indices {list(indices)!r:.200} do not fit {given.rows} by {len(bitmask)}")
     empty = _apply(given, into, bitmask, indices)
-    return indices[empty != 0].tolist() if empty.max() else []
+    return [row for row, is_empty in zip(indices, empty, strict=True) if is_empty] if any(empty) else []
 
 
-def _apply(
-    found: HostLogits, into: HostLogits, mask: npt.NDArray[np.int32], rows: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _apply(found: HostLogits, into: HostLogits, mask: npt.NDArray[np.int32], rows: Sequence[int]) -> list[int]:
     """Mask rows of logits into other memory, or the same: which have nothing left."""
     words, start = mask.shape[1], address_of(mask)
     sources, masks = _addresses(found.address, found.stride, rows), _addresses(start, 4 * words, rows)
@@ -249,32 +247,33 @@ def _apply(
         shape["few"] = 0
     if threads < 2:
         return calls.apply(sources, masks, targets, **shape)
-    empty = np.zeros(len(rows), np.int64)
+    empty = [0] * len(rows)
 
     def part(first: int, last: int) -> None:
-        own = slice(first, last)
-        empty[own] = calls.apply(sources[own], masks[own], targets[own], **shape)
+        these = slice(first, last)
+        empty[these] = calls.apply(sources[these], masks[these], targets[these], **shape)
 
     in_parts(part, len(rows), threads)
     return empty
 
 
-def _addresses(start: int, stride: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Where rows lie. One row is met at every step of most callers, and not worth an operation of numpy."""
-    return np.array([start + stride * rows.item()], np.int64) if len(rows) == 1 else rows * stride + start
+def _addresses(start: int, stride: int, rows: Sequence[int]) -> Sequence[int]:
+    """Where rows lie."""
+    if isinstance(rows, range) and rows.step == 1 and stride:
+        return range(start + stride * rows.start, start + stride * rows.stop, stride)
+    return [start + stride * row for row in rows]
 
 
-def _named_rows(indices: Any, rows: int, masks: int) -> npt.NDArray[np.int64]:
+def _named_rows(indices: Any, rows: int, masks: int) -> range | npt.NDArray[np.int64]:
     """The rows to mask, all if none are named.
 
     Raises:
         BitmaskError: there are none such in the logits or in the bitmask.
     """
-    if indices is None:
-        named = np.arange(rows)
-    else:
-        named = np.asarray(indices.cpu() if hasattr(indices, "cpu") else indices)
-        named = named.astype(np.int64) if named.size == 0 else named
+    if indices is None and rows <= masks:
+        return range(rows)
+    named = np.arange(rows) if indices is None else np.asarray(indices.cpu() if hasattr(indices, "cpu") else indices)
+    named = named.astype(np.int64) if named.size == 0 else named
     fits = named.ndim == 1 and np.issubdtype(named.dtype, np.integer)
     if not fits or (named.size and not 0 <= named.min() <= named.max() < min(rows, masks)):
         raise BitmaskError(f"rows {named.tolist()!r:.200} do not fit {rows} rows of logits, {masks} mask rows")

@@ -74,7 +74,9 @@ class Masker:
         Rows that are None come out as they went in. Those whose text the constraint does not allow may only end. In no
         row all is -inf, if it was not before.
         """
-        places = [place for place, row in enumerate(rows) if row is not None]
+        places: Sequence[int] = range(len(rows))
+        if None in rows:
+            places = [place for place, row in enumerate(rows) if row is not None]
         if not places:
             return scores
         bitmask = self._fill(rows)
@@ -86,18 +88,17 @@ class Masker:
             masked = self._on_device(scores, bitmask, places, in_place)
         return _closable(masked, rows) if any(rows[place].has_budget for place in places) else masked  # type: ignore[union-attr]
 
-    def _on_host(self, scores: Tensor, bitmask: Bitmask, places: list[int], in_place: bool) -> Tensor:
+    def _on_host(self, scores: Tensor, bitmask: Bitmask, places: Sequence[int], in_place: bool) -> Tensor:
         in_place &= scores.stride(1) == 1
         masked = scores if in_place else self._copy(scores, places, is_masked=True)
-        blocked = write_masked(scores, bitmask, masked, np.array(places))
-        for index in blocked:
+        for index in write_masked(scores, bitmask, masked, places):
             _check(bitmask[index])
             self.say(BLOCKED)
             masked[index] = 0.0
             apply_token_bitmask_inplace(masked[index], bitmask[index])
         return masked
 
-    def _on_device(self, scores: Tensor, bitmask: Bitmask, places: list[int], in_place: bool) -> Tensor:
+    def _on_device(self, scores: Tensor, bitmask: Bitmask, places: Sequence[int], in_place: bool) -> Tensor:
         """The same without waiting for the device; what it says of blocked rows is read at the next call."""
         if self._live is not None and not bool(self._live.all()):
             self.say(BLOCKED)
@@ -110,13 +111,14 @@ class Masker:
         self._live = free_blocked(masked, bitmask)[places]
         return masked
 
-    def _copy(self, scores: Tensor, places: list[int], *, is_masked: bool) -> Tensor:
+    def _copy(self, scores: Tensor, places: Sequence[int], *, is_masked: bool) -> Tensor:
         """Memory like that of the scores, with what will not be masked in it; with all if ``is_masked`` is false."""
         copy = self._buffers.like(scores)
         if not is_masked:
             return copy.copy_(scores)
-        for index in sorted(set(range(len(scores))) - set(places)) if len(places) < len(scores) else ():
-            copy[index] = scores[index]
+        if not isinstance(places, range):
+            for index in sorted(set(range(len(scores))) - set(places)):
+                copy[index] = scores[index]
         return copy
 
     def say(self, message: str) -> None:
@@ -155,7 +157,7 @@ def _check(mask: npt.NDArray[np.int32]) -> None:
         )
 
 
-def _allowed(bitmask: Bitmask, scores: Tensor, places: list[int]) -> Tensor:
+def _allowed(bitmask: Bitmask, scores: Tensor, places: Sequence[int]) -> Tensor:
     """Booleans [rows, width]; True in rows that are not masked."""
     import torch
 

@@ -5,6 +5,9 @@ Rows are given by their addresses, so that they may lie anywhere; who calls keep
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,7 +23,6 @@ _I8, _F8 = np.dtype(np.int64), np.dtype(np.float64)
 run = kernel("sampling")
 _draw = Function(run, DRAW, [_I8, _I8, _F8, _F8], [_I8, _F8, _F8, _F8])
 _gather = Function(run, GATHER, [_I8, _I8, _F8, _F8], [_I8, _F8, _F8, _F8, _I8])
-_apply = Function(run, APPLY, [_I8, _I8, _I8], [_I8])
 _NO_FLOATS, _NO_FOUND = np.zeros(0, _F8), np.zeros((0, FOUND), _F8)
 
 
@@ -67,14 +69,21 @@ def logits_of(keys: Int64) -> tuple[npt.NDArray[np.float32], Int64]:
 
 
 def apply(
-    logits: Addresses, masks: Addresses, targets: Addresses, *, columns: int, words: int, kind: int,
+    logits: Iterable[int], masks: Iterable[int], targets: Iterable[int], *, columns: int, words: int, kind: int,
     few: int = FEW_FORBIDDEN,
-) -> Int64:  # fmt: skip
+) -> list[int]:  # fmt: skip
     """Write R rows of ``columns`` logits of a ``kind`` to their targets, -inf where their masks of ``words`` forbid.
 
-    Targets may be the logits themselves, row by row, and overlap them nowhere else; then, of words that forbid at most
-    ``few`` tokens, only these are written. Returns int64 [R]: 1 where no allowed token has a logit above -inf.
+    Rows are addresses. Targets may be the logits themselves, row by row, and overlap them nowhere else; then, of words
+    that forbid at most ``few`` tokens, only these are written. Returns R numbers: 1 where no allowed token has a logit
+    above -inf.
     """
-    empty = np.empty(len(logits), _I8)
-    _apply(logits, masks, targets, empty, x=columns | kind << KIND_SHIFT, y=words, z=few)
-    return empty
+    rows = array("q", logits)
+    count = len(rows)
+    rows.extend(masks)
+    rows.extend(targets)
+    rows.frombytes(bytes(8 * count))
+    start = rows.buffer_info()[0]
+    tables = array("q", [word for i in range(4) for word in (start + 8 * count * i, count, count)])
+    run(tables.buffer_info()[0], APPLY, columns | kind << KIND_SHIFT, words, few)
+    return rows[3 * count :].tolist()
