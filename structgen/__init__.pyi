@@ -38,6 +38,7 @@ from structgen.core.constraints.json import json_schema as json_schema
 from structgen.core.constraints.phrases import PhraseConstraint as PhraseConstraint
 from structgen.core.constraints.phrases import avoiding as avoiding
 from structgen.core.constraints.phrases import including as including
+from structgen.core.constraints.sqlite import sqlite_select as sqlite_select
 from structgen.core.constraints.text import TextConstraint as TextConstraint
 from structgen.core.constraints.text import choice as choice
 from structgen.core.constraints.text import gbnf as gbnf
@@ -66,6 +67,8 @@ from structgen.core.engines.protocols import CompiledGrammar as CompiledGrammar
 from structgen.core.engines.protocols import GrammarMatcher as GrammarMatcher
 from structgen.core.json_schema.loading import load_schema as load_schema
 from structgen.core.monitors.protocol import TerminalMonitor as TerminalMonitor
+from structgen.core.monitors.sqlite import SqliteSchema as SqliteSchema
+from structgen.core.monitors.sqlite import sqlite_terminals as sqlite_terminals
 from structgen.core.python_types.data_marks import OneOf as OneOf
 from structgen.core.python_types.data_marks import QuoteOf as QuoteOf
 from structgen.core.regions import Region as Region

@@ -46,10 +46,10 @@ class PhraseConstraint(TextConstraint):
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        found = dict(handler(schema))
-        words = found.get(X_STRUCTGEN, {})
+        described = dict(handler(schema))
+        words = described.get(X_STRUCTGEN, {})
         condition = {**self.search.keyword(), POINTERS: [""]}
-        return {**found, X_STRUCTGEN: {**words, STRINGS: [*words.get(STRINGS, ()), condition]}}
+        return {**described, X_STRUCTGEN: {**words, STRINGS: [*words.get(STRINGS, ()), condition]}}
 
     def _checked(self, text: Any) -> Any:
         if isinstance(text, str) and not self.search.holds(text):

@@ -18,15 +18,7 @@ class Monitor(Protocol):
 
     So going back, forks and drafts cost nothing. An exception becomes a `GenerationError`; a `TimeoutError` is no
     restriction, counted in ``monitor_timeouts`` of the matcher's statistics.
-
-    Attributes:
-        triggers: texts after which ``monitored`` asks; () for a monitor of a grammar's terminal.
     """
-
-    @property
-    def triggers(self) -> tuple[str, ...]:
-        """See the class."""
-        ...
 
     def suggest(self, text: str) -> Suggestion:
         """The names that may come right after a text."""

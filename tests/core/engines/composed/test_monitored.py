@@ -35,7 +35,6 @@ VOCABULARY = structgen.Vocabulary(TOKENS, eos_token_ids=TOKENS.index(None))
 class Chosen:
     """A monitor of a terminal whose answers are a function of the text: some of the words, by a hash."""
 
-    triggers = ()
     names = structgen.NameSet.build(WORDS)
 
     def __init__(self, seed: object, least: int = 1) -> None:
@@ -106,7 +105,6 @@ def test_an_empty_answer_closes_what_is_optional(shape: str) -> None:
 class Fixed:
     """A monitor whose answers are given by a function."""
 
-    triggers = ()
     names = structgen.NameSet.build(["x", "xy"])
 
     def __init__(self, answer: Callable[[str], Any]) -> None:

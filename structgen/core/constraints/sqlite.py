@@ -1,0 +1,46 @@
+"""SELECT statements over the tables and columns of a SQLite database, as a constraint."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from structgen.core.constraints.text import GbnfConstraint, gbnf
+from structgen.core.monitors.sqlite import ALIASES, SqliteSchema, sqlite_terminals
+
+_SELECT = r"""
+root ::= "SELECT " "DISTINCT "? items from group? order? limit?
+items ::= "*" | item (", " item)*
+item ::= value | aggregate
+from ::= " FROM " TABLES (JOINED " ON " condition)* (" WHERE " condition)?
+group ::= " GROUP BY " COLUMN (", " COLUMN)* (" HAVING " aggregate " " compared " " literal)?
+order ::= " ORDER BY " COLUMN " DESC"? (", " COLUMN " DESC"?)*
+limit ::= " LIMIT " [1-9] [0-9]{0,3}
+condition ::= all (" OR " all)*
+all ::= test (" AND " test)*
+test ::= "NOT "? "(" condition ")" | value " " compared " " (literal | value) | value " IS " "NOT "? "NULL"
+  | value " NOT"? " IN (" (literal (", " literal)* | subquery) ")" | value " NOT"? " LIKE " text
+  | value " BETWEEN " literal " AND " literal
+subquery ::= "SELECT " value from
+aggregate ::= "count(*)" | ("count" | "sum" | "avg" | "min" | "max") "(" "DISTINCT "? COLUMN ")"
+value ::= COLUMN | ("lower" | "upper" | "length" | "abs" | "round" | "trim" | "date") "(" COLUMN ")"
+compared ::= "=" | "<>" | "<" | "<=" | ">" | ">="
+literal ::= "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,9})? | text
+text ::= "'" ([^'\x00-\x1f] | "''"){0,200} "'"
+"""
+
+
+def sqlite_select(database: sqlite3.Connection | SqliteSchema, aliases: Iterable[str] = ALIASES) -> GbnfConstraint:
+    """A SELECT statement that SQLite prepares, in which every table and column exists. The value is its text.
+
+    It has joins, subqueries after IN, conditions, groups, aggregates, order and limit; keywords are capitals, with one
+    blank between words. For a grammar of your own see ``sqlite_terminals``.
+
+    Args:
+        database: an open connection, whose names are read once, or what was read of one.
+        aliases: names that tables may be given.
+
+    Raises:
+        ConstraintError: the database has no tables; an alias that is none.
+    """
+    return gbnf(_SELECT, terminals=sqlite_terminals(database, aliases))

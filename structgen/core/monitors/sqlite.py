@@ -1,0 +1,360 @@
+"""SQL over the names of a SQLite database: which tables and columns may come, by the statement so far.
+
+Names are SQLite's: ASCII case does not matter, what is no plain word or is a keyword stands in double quotes. A column
+is looked up as SQLite does it: in the tables of its SELECT, then in those around it, by name, or by table or alias and
+name; in each SELECT it must be in one table only. Columns before FROM are of one table, or of two that a foreign key
+links, so that the tables that follow can always be named.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple
+
+from structgen.core.bounded_cache import BoundedCache
+from structgen.core.text_sets.names import NameSet
+from structgen.errors import ConstraintError
+
+ALIASES = ("t1", "t2", "t3")
+MAX_ANSWERS = 256
+_TOKEN = re.compile(r"""'(?:[^']|'')*'?|"(?:[^"]|"")*"?|[\w$]+|[^\s\w]""", re.ASCII)
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ALL_KEYWORDS = """
+ABORT ACTION ADD AFTER ALL ALTER ALWAYS ANALYZE AND AS ASC ATTACH AUTOINCREMENT BEFORE BEGIN BETWEEN BY CASCADE CASE
+CAST CHECK COLLATE COLUMN COMMIT CONFLICT CONSTRAINT CREATE CROSS CURRENT CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP
+DATABASE DEFAULT DEFERRABLE DEFERRED DELETE DESC DETACH DISTINCT DO DROP EACH ELSE END ESCAPE EXCEPT EXCLUDE EXCLUSIVE
+EXISTS EXPLAIN FAIL FALSE FILTER FIRST FOLLOWING FOR FOREIGN FROM FULL GENERATED GLOB GROUP GROUPS HAVING IF IGNORE
+IMMEDIATE IN INDEX INDEXED INITIALLY INNER INSERT INSTEAD INTERSECT INTO IS ISNULL JOIN KEY LAST LEFT LIKE LIMIT MATCH
+MATERIALIZED NATURAL NO NOT NOTHING NOTNULL NULL NULLS OF OFFSET ON OR ORDER OTHERS OUTER OVER PARTITION PLAN PRAGMA
+PRECEDING PRIMARY QUERY RAISE RANGE RECURSIVE REFERENCES REGEXP REINDEX RELEASE RENAME REPLACE RESTRICT RETURNING
+RIGHT ROLLBACK ROW ROWS SAVEPOINT SELECT SET TABLE TEMP TEMPORARY THEN TIES TO TRANSACTION TRIGGER TRUE UNBOUNDED
+UNION UNIQUE UPDATE USING VACUUM VALUES VIEW VIRTUAL WHEN WHERE WINDOW WITH WITHOUT
+"""  # of SQLite 3.50, and the names of truth values
+KEYWORDS = frozenset(_ALL_KEYWORDS.split())
+_ENDS_TABLES = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "ON"})
+
+
+def spelled(name: str) -> str:
+    """A name as SQL writes it."""
+    if _WORD.fullmatch(name) and name.upper() not in KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def folded(text: str) -> str:
+    """A name without its quotes and without ASCII case, by which SQLite compares names."""
+    if text[:1] == '"':
+        text = text[1:-1].replace('""', '"')
+    return "".join(char.lower() if char.isascii() else char for char in text)
+
+
+_Link = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class SqliteSchema:
+    """Tables and views of a database, and what links them.
+
+    Attributes:
+        tables: the columns, by table.
+        links: foreign keys of one column: table, column, the table and the column that it refers to.
+    """
+
+    tables: dict[str, tuple[str, ...]]
+    links: tuple[_Link, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.tables.items()), self.links))
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> SqliteSchema:
+        """That of an open database: its tables and the views that can be read, hidden columns left out.
+
+        Raises:
+            ConstraintError: it has none.
+        """
+        query = (
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        )
+        tables: dict[str, tuple[str, ...]] = {}
+        for (table,) in connection.execute(query + " ORDER BY name").fetchall():
+            try:
+                connection.execute(f"EXPLAIN SELECT * FROM {spelled(table)}")
+                columns = connection.execute(f"PRAGMA table_xinfo({spelled(table)})").fetchall()
+            except sqlite3.Error:  # a view of what is no longer there, a module that is not loaded
+                continue
+            tables[table] = tuple(name for _, name, *_, hidden in columns if hidden != 1)
+        if not tables:
+            raise ConstraintError("the database has no tables to ask about")
+        return cls(tables, tuple(cls._links(connection, tables)))
+
+    @staticmethod
+    def _links(connection: sqlite3.Connection, tables: Mapping[str, tuple[str, ...]]) -> Iterator[_Link]:
+        by_name = {folded(name): name for name in tables}
+        for table in tables:
+            keys = connection.execute(f"PRAGMA foreign_key_list({spelled(table)})").fetchall()
+            numbers = [key[0] for key in keys]
+            for number, _, other, column, target, *_ in keys:
+                other = by_name.get(folded(other))
+                if other is None or numbers.count(number) > 1:
+                    continue
+                if target is None:  # the primary key is meant
+                    primary = [c[1] for c in connection.execute(f"PRAGMA table_info({spelled(other)})") if c[5]]
+                    target = primary[0] if len(primary) == 1 else None
+                columns = {folded(name): name for name in tables[other]}
+                if target is not None and folded(target) in columns:
+                    yield table, column, other, columns[folded(target)]
+
+
+class _Reference(NamedTuple):
+    """A column: the table or alias that is named (folded; "": none), and the column (folded)."""
+
+    table: str
+    column: str
+
+
+_Tables = tuple[tuple[str, str], ...]
+"""Tables of a SELECT: the name by which each is called there, and the table, both folded."""
+
+
+@dataclass
+class _Scope:
+    """A SELECT so far.
+
+    Attributes:
+        references: columns before FROM.
+        tables: see `_Tables`.
+        free: columns that were named without a table, of this SELECT or within it.
+        phase: "items", "tables" or "conditions".
+    """
+
+    references: set[_Reference] = field(default_factory=set)
+    tables: _Tables = ()
+    free: set[str] = field(default_factory=set)
+    phase: str = "items"
+
+
+class _Database:
+    """The names of a schema with aliases, folded and as they are written, and what statements may name next."""
+
+    def __init__(self, schema: SqliteSchema, aliases: Iterable[str]) -> None:
+        self.schema = schema
+        self.aliases = tuple(aliases)
+        self.columns = {folded(table): {folded(c): c for c in columns} for table, columns in schema.tables.items()}
+        self.sources: dict[str, _Tables] = dict(self._sources())
+        self.joins = {text: name for text, name in self._joins()}
+        self.references: dict[str, _Reference] = dict(self._references())
+        self.all_references = frozenset(self.references.values())
+
+    def _sources(self) -> Iterator[tuple[str, _Tables]]:
+        """What may stand after FROM: a table, with an alias or without, and two that are linked."""
+        for table in self.schema.tables:
+            yield spelled(table), ((folded(table), folded(table)),)
+            for alias in self.aliases:
+                yield f"{spelled(table)} AS {spelled(alias)}", ((folded(alias), folded(table)),)
+        for table, column, other, target in self.schema.links:
+            for ends in (((table, column), (other, target)), ((other, target), (table, column))):
+                yield from self._linked(*ends)
+
+    def _linked(self, one: tuple[str, str], two: tuple[str, str]) -> Iterator[tuple[str, _Tables]]:
+        """Two tables with the condition that links them: of each its name and the column."""
+        tables = one[0], two[0]
+        for names in (tables, self.aliases[:2]):
+            if len({*map(folded, names)}) == 2:
+                pairs = zip(tables, names, strict=True)
+                called = [spelled(t) if t == n else f"{spelled(t)} AS {spelled(n)}" for t, n in pairs]
+                condition = f"{spelled(names[0])}.{spelled(one[1])} = {spelled(names[1])}.{spelled(two[1])}"
+                text = f"{called[0]} JOIN {called[1]} ON {condition}"
+                yield text, tuple(zip(map(folded, names), map(folded, tables), strict=True))
+
+    def _joins(self) -> Iterator[tuple[str, tuple[str, str]]]:
+        for table, kind in product(self.schema.tables, (" JOIN ", " LEFT JOIN ")):
+            yield f"{kind}{spelled(table)}", (folded(table), folded(table))
+            for alias in self.aliases:
+                yield f"{kind}{spelled(table)} AS {spelled(alias)}", (folded(alias), folded(table))
+
+    def _references(self) -> Iterator[tuple[str, _Reference]]:
+        for table, columns in self.schema.tables.items():
+            for column in columns:
+                yield spelled(column), _Reference("", folded(column))
+                for name in (table, *self.aliases):
+                    yield f"{spelled(name)}.{spelled(column)}", _Reference(folded(name), folded(column))
+
+    # --- what may come ---
+    def holders(self, reference: _Reference, tables: _Tables) -> int:
+        """In how many tables a column is."""
+        return sum(reference.table in ("", name) and reference.column in self.columns[table] for name, table in tables)
+
+    def is_known(self, reference: _Reference, scopes: list[_Scope]) -> bool:
+        """Whether SQLite finds the column, in one of the SELECTs from the innermost on."""
+        for scope in reversed(scopes):
+            count = self.holders(reference, scope.tables)
+            if count or scope.phase == "items":
+                return count == 1
+        return False
+
+    def fits(self, references: Iterable[_Reference], tables: _Tables) -> bool:
+        """Whether each column is in one of the tables, and in one only."""
+        return all(self.holders(reference, tables) == 1 for reference in references)
+
+
+class _Statement:
+    """The SELECTs that a text is in, outermost first."""
+
+    def __init__(self, database: _Database, text: str) -> None:
+        self._database = database
+        self._frames: list[_Scope | None] = []
+        tokens = [token for token in _TOKEN.findall(text) if token[0] != "'"]
+        number = 0
+        while number < len(tokens):
+            number += self._read(tokens, number)
+        self.scopes = [scope for scope in self._frames if scope is not None]
+
+    def _read(self, tokens: list[str], number: int) -> int:
+        """Take the token of a number; gives how many were read."""
+        token, word = tokens[number], tokens[number].upper()
+        scope = next((frame for frame in reversed(self._frames) if frame is not None), None)
+        if token == "(":
+            self._frames.append(None)
+        elif token == ")":
+            del self._frames[-1:]
+        elif word == "SELECT":
+            self._frames[-1:] = [_Scope()]
+        elif scope is None or (number and tokens[number - 1].upper() == "AS"):
+            pass
+        elif word in ("FROM", "JOIN"):
+            return self._table(scope, tokens, number)
+        elif word in _ENDS_TABLES:
+            scope.phase = "conditions"
+        elif word not in KEYWORDS and (token[0] == '"' or token[0].isalpha() or token[0] == "_"):
+            return self._reference(scope, tokens, number)
+        return 1
+
+    def _table(self, scope: _Scope, tokens: list[str], number: int) -> int:
+        scope.phase = "tables"
+        following = tokens[number + 1 : number + 4]
+        if not following:
+            return 1
+        has_alias = len(following) == 3 and following[1].upper() == "AS"
+        scope.tables += ((folded(following[2 if has_alias else 0]), folded(following[0])),)
+        return 4 if has_alias else 2
+
+    def _reference(self, scope: _Scope, tokens: list[str], number: int) -> int:
+        following = tokens[number + 1 : number + 3]
+        if following[:1] == ["("]:
+            return 1  # a function
+        is_of_table = len(following) == 2 and following[0] == "."
+        reference = _Reference("", folded(tokens[number]))
+        if is_of_table:
+            reference = _Reference(folded(tokens[number]), folded(following[1]))
+        if reference not in self._database.all_references:
+            return 1
+        if scope.phase == "items":
+            scope.references.add(reference)
+        if not reference.table:
+            for frame in self._frames:
+                if frame is not None:
+                    frame.free.add(reference.column)
+        return 3 if is_of_table else 1
+
+
+class _SqliteMonitor:
+    """What the monitors of a database have in common: the answers by what they depend on."""
+
+    def __init__(self, database: _Database) -> None:
+        self._database = database
+        self._answers: BoundedCache[Hashable, NameSet | tuple[str, ...]] = BoundedCache(MAX_ANSWERS)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._database,)
+
+    def suggest(self, text: str) -> NameSet | tuple[str, ...]:
+        """See `structgen.core.monitors.protocol.Monitor`."""
+        scopes = _Statement(self._database, text).scopes
+        key = tuple((scope.phase, frozenset(scope.references), scope.tables, frozenset(scope.free)) for scope in scopes)
+        answer = self._answers.get(key)
+        if answer is None:
+            names = tuple(self._names(scopes)) if scopes else ()
+            answer = self._answers.put(key, NameSet.build(names) if names else ())
+        return answer
+
+    def _names(self, scopes: list[_Scope]) -> Iterator[str]:
+        raise NotImplementedError
+
+
+class SqliteTables(_SqliteMonitor):
+    """What may stand after FROM: tables that have the columns before it."""
+
+    @cached_property
+    def names(self) -> NameSet:
+        """See `structgen.core.monitors.protocol.TerminalMonitor`."""
+        return NameSet.build(self._database.sources)
+
+    def _names(self, scopes: list[_Scope]) -> Iterator[str]:
+        references = scopes[-1].references
+        return (text for text, tables in self._database.sources.items() if self._database.fits(references, tables))
+
+
+class SqliteJoins(_SqliteMonitor):
+    """`` JOIN orders AS t2``: one more table, of another name, in which no column is that was named without a table."""
+
+    @cached_property
+    def names(self) -> NameSet:
+        """See `structgen.core.monitors.protocol.TerminalMonitor`."""
+        return NameSet.build(self._database.joins)
+
+    def _names(self, scopes: list[_Scope]) -> Iterator[str]:
+        scope = scopes[-1]
+        taken = {name for name, _ in scope.tables}
+        for text, (name, table) in self._database.joins.items():
+            if name not in taken and scope.free.isdisjoint(self._database.columns[table]):
+                yield text
+
+
+class SqliteColumns(_SqliteMonitor):
+    """Columns, with their table or its alias or without, that are in one of the tables that there are or may be."""
+
+    @cached_property
+    def names(self) -> NameSet:
+        """See `structgen.core.monitors.protocol.TerminalMonitor`."""
+        return NameSet.build(self._database.references)
+
+    def _names(self, scopes: list[_Scope]) -> Iterator[str]:
+        database, scope = self._database, scopes[-1]
+        if scope.phase != "items":
+            yield from (text for text, one in database.references.items() if database.is_known(one, scopes))
+            return
+        left = [tables for tables in database.sources.values() if database.fits(scope.references, tables)]
+        for text, one in database.references.items():
+            if any(database.holders(one, tables) == 1 for tables in left):
+                yield text
+
+
+def sqlite_terminals(
+    database: sqlite3.Connection | SqliteSchema, aliases: Iterable[str] = ALIASES
+) -> dict[str, SqliteTables | SqliteJoins | SqliteColumns]:
+    """Terminals of a grammar of SELECT statements whose names are those of a database: give them as ``terminals=``.
+
+    ``TABLES`` stands after ``FROM``, ``JOINED`` after that, ``COLUMN`` wherever a column does. What they allow can be
+    completed, and names what exists, if each SELECT of the grammar has a FROM, and a subquery stands after the FROM
+    around it. What else SQLite asks of a statement is the grammar's matter.
+
+    Args:
+        database: an open connection, which is read once, or what was read of one.
+        aliases: names that tables may be given (``orders AS t1``).
+
+    Raises:
+        ConstraintError: no tables; an alias that is none.
+    """
+    schema = database if isinstance(database, SqliteSchema) else SqliteSchema.read(database)
+    aliases = tuple(aliases)
+    for alias in aliases:
+        if not isinstance(alias, str) or not _WORD.fullmatch(alias) or alias.upper() in KEYWORDS:
+            raise ConstraintError(f"an alias is a word that is no keyword of SQL, not {alias!r:.100}")
+    names = _Database(schema, aliases)
+    return {"TABLES": SqliteTables(names), "JOINED": SqliteJoins(names), "COLUMN": SqliteColumns(names)}
