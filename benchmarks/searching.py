@@ -1,4 +1,5 @@
-"""What search finds, and what it costs: ``python benchmarks/searching.py RESULTS.json`` (options: ``--items 40``).
+"""What search finds, and what it costs: ``python benchmarks/searching.py RESULTS.json`` (options: ``--items 40``,
+``--backend transformers``, ``--times``: without the exact search).
 
 The three tasks of ``prompt_forms`` in turn, JSON under a schema, with the built-in model on one thread. For each item:
 greedy decoding, beam search (4 beams, by the sum of log-probabilities and by their mean), and the exact search with a
@@ -12,6 +13,7 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +31,13 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-def searched(generator: Generator, item: Item, samples: int) -> dict[str, Any]:
+def searched(generator: Generator, item: Item, samples: int, methods: Iterable[str]) -> dict[str, Any]:
     """What each method found of an item, and its processor seconds."""
     shared: Any = {"prompt": item.text, "constraint": json_schema(item.schema), "max_new_tokens": 80}
     generator.search(**shared, method="beam", num_beams=1)  # the prompt is then read, and the constraint compiled
     found: dict[str, Any] = {}
-    for name, options in METHODS.items():
+    for name in methods:
+        options = METHODS[name]
         begun = time.process_time()
         run = generator.search(**shared, **options)
         seconds = time.process_time() - begun
@@ -55,6 +58,22 @@ def searched(generator: Generator, item: Item, samples: int) -> dict[str, Any]:
 
 def report(items: list[dict[str, Any]]) -> None:
     """The figures of the issue."""
+    names = [name for name in METHODS if name in items[0]]
+    if "exact" in names:
+        report_exact(items)
+    for name in names:
+        sums = {what: sum(item[name][what] for item in items) for what in ("log_prob", "calls", "tokens", "seconds")}
+        print(name, {what: round(value / len(items), 3) for what, value in sums.items()})
+    greedy = sum(item["greedy"]["seconds"] for item in items)
+    print("beam 4 / greedy", round(sum(item["beam by length"]["seconds"] for item in items) / greedy, 2))
+    sampled = [item["samples"] for item in items if "samples" in item]
+    if sampled:
+        together, single = (sum(one[what] for one in sampled) for what in ("together", "single"))
+        print("samples together / single", round(together / single, 2))
+
+
+def report_exact(items: list[dict[str, Any]]) -> None:
+    """What was proven."""
     exact = [item["exact"] for item in items]
     # llama.cpp's logits depend on what is read in the same call: the same text has another number, by up to 0.4 nats.
     best = [max((item[name] for name in METHODS if name != "exact"), key=lambda one: one["log_prob"]) for item in items]
@@ -66,15 +85,6 @@ def report(items: list[dict[str, Any]]) -> None:
     print(
         f"proven within {BUDGET} tokens: {len(proven)}; median gap of the others {statistics.median(gaps or [0]):.2f}"
     )
-    for name in METHODS:
-        sums = {what: sum(item[name][what] for item in items) for what in ("log_prob", "calls", "tokens", "seconds")}
-        print(name, {what: round(value / len(items), 3) for what, value in sums.items()})
-    greedy = sum(item["greedy"]["seconds"] for item in items)
-    print("beam 4 / greedy", round(sum(item["beam by length"]["seconds"] for item in items) / greedy, 2))
-    sampled = [item["samples"] for item in items if "samples" in item]
-    if sampled:
-        together, single = (sum(one[what] for one in sampled) for what in ("together", "single"))
-        print("samples together / single", round(together / single, 2))
 
 
 def main() -> None:
@@ -84,13 +94,22 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=40)
     parser.add_argument("--samples", type=int, default=16)
     parser.add_argument("--sampled", type=int, default=6, help="items of which samples are drawn")
+    parser.add_argument("--backend", default="llamacpp", help="llamacpp, or transformers in float32")
+    parser.add_argument("--times", action="store_true", help="without the exact search")
     options = parser.parse_args()
+    methods = [name for name in METHODS if name != "exact" or not options.times]
     done: list[dict[str, Any]] = json.loads(options.results.read_text()) if options.results.exists() else []
     each = -(-options.items // len(TASKS))
     in_turn = [item for items in zip(*(items_of(task, each, 0) for task in TASKS), strict=True) for item in items]
-    generator, _ = generator_of(None, "llamacpp")
+    if options.backend == "llamacpp":
+        generator, _ = generator_of(None, "llamacpp")
+    else:
+        import torch
+
+        torch.set_num_threads(1)
+        generator = Generator(backend=options.backend)
     for number, item in enumerate(in_turn[len(done) : options.items], len(done)):
-        done.append(searched(generator, item, options.samples if number < options.sampled else 0))
+        done.append(searched(generator, item, options.samples if number < options.sampled else 0, methods))
         options.results.write_text(json.dumps(done, indent=0))
     report(done)
 

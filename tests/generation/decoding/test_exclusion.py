@@ -37,7 +37,7 @@ def refusing(taken: set[tuple[int, str]], seen: list[tuple[int, str]]) -> Any:
     return Pair
 
 
-@pytest.mark.parametrize("seed", cases(100, 20))
+@pytest.mark.parametrize("seed", cases(1000, 20))
 def test_no_refused_value_comes_twice(seed: int) -> None:
     rng = random.Random(seed)
     pairs = [(a, b) for a in (1, 2, 3) for b in "xy"]
