@@ -6,24 +6,32 @@ The draft is also the prediction of the second pass: what agrees with it is read
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, fields
 from typing import Any, Generic, Literal, TypeAlias, get_args
 
 from structgen.core.constraints.base import Constraint, T_co
 from structgen.core.constraints.json import JsonSchemaConstraint, as_constraint
+from structgen.core.constraints.parts import BYTES
+from structgen.core.constraints.rules import has_field_regions
 from structgen.core.json_spans import value_spans
-from structgen.errors import OptionsError
+from structgen.core.json_text import loads_exact
+from structgen.errors import GenerationError, OptionsError, RefusedValueError
 from structgen.generation.decoding.prompts import Prompt, as_messages, noted, telling
+from structgen.generation.decoding.stats import GenerationStats
+from structgen.generation.options import checked_settings
 from structgen.generation.results import GenerationResult
-from structgen.options import check_count
+from structgen.options import DEFAULT_MAX_NEW_TOKENS, check_count
 
 DraftForm: TypeAlias = Literal["prose", "json"]
 Show: TypeAlias = Literal["draft", "both", "turn"]
 ASK = "Write what the text says as JSON. Use only what it says."
 ASK_OTHER = "Write what the text says in the form that is asked for. Use only what it says."
 DRAFT_TOKENS = 256
+SHAPING = frozenset({"fields", "log_mass", "regions", "choose", "stop", "spelling", "guidance", "loop_guard"})
+"""Options for which an output is written, whatever the draft is."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class Refine:
 
     Attributes:
         draft: "prose": the prompt as it is, no schema and no mask; "json": asked for JSON by the schema, no mask, ended
-            after the first whole value.
+            after the first whole value; if that satisfies the constraint, it is the answer.
         show: what the second pass sees: "draft" alone; "both": the prompt, and the draft after it; "turn": the draft as
             the model's answer.
         examples: texts with the values that they say, shown before the draft in the same form.
@@ -73,9 +81,11 @@ class RefinedResult(GenerationResult[T_co], Generic[T_co]):
 
     Attributes:
         draft: the text that was written first, or was given.
+        unchanged: whether the draft has the answer's value, so that there was no second pass; ``logprob`` is then NaN.
     """
 
     draft: str = ""
+    unchanged: bool = False
 
 
 def refine(
@@ -90,10 +100,42 @@ def refine(
     if not (text is None or isinstance(text, str)):
         raise OptionsError(f"text must be a string, not {text!r:.100}", option="text", value=text)
     as_messages(prompt)
+    checked_settings(**options)
     draft = _drafted(how.drafter or generator, prompt, checked, how, options) if text is None else text
+    if text is None and how.draft == "json" and not SHAPING & options.keys() and not has_field_regions(checked):
+        answer = _answer_of(generator, checked, draft, options.get("max_new_tokens", DEFAULT_MAX_NEW_TOKENS))
+        if answer is not None:
+            return answer
     shown = second_prompt(prompt, draft, checked, how)
     result = generator.generate(shown, checked, **{"prediction": draft, **options})
     return RefinedResult(**{each.name: getattr(result, each.name) for each in fields(GenerationResult)}, draft=draft)
+
+
+def _answer_of(generator: Any, constraint: Constraint, draft: str, budget: int) -> RefinedResult[Any] | None:
+    """A draft that the constraint takes, perhaps with other spaces, as the answer; None: it is none, or too long."""
+    grammar = constraint.compile(BYTES)
+    for text in (draft, _compact(draft)):
+        matcher = grammar.matcher()
+        if text is None or not (matcher.accept_bytes(text.encode()) and matcher.is_accepting()):
+            continue
+        tokens = tuple(generator._spell(text))
+        if len(tokens) > budget or generator.vocabulary.decode(tokens) != text.encode():
+            return None
+        with suppress(RefusedValueError):
+            return RefinedResult(
+                constraint.parse(text), text, tokens, "stop", math.nan, GenerationStats(output_tokens=len(tokens)),
+                draft=draft, unchanged=True,
+            )  # fmt: skip
+    return None
+
+
+def _compact(draft: str) -> str | None:
+    """JSON as Python writes it; None of what is none, or has numbers that change by it."""
+    try:
+        text = json.dumps(json.loads(draft), ensure_ascii=False)
+        return text if loads_exact(text) == loads_exact(draft) else None
+    except (ValueError, RecursionError, GenerationError):
+        return None
 
 
 def second_prompt(prompt: Prompt, draft: str, constraint: Constraint, how: Refine) -> Prompt:

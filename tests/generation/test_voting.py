@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any, Literal
 
 import pydantic
@@ -98,6 +99,31 @@ def test_the_second_pass_is_what_its_prompt_gives(generator: Generator, how: Ref
     assert (result.text, result.token_ids, result.value) == (again.text, again.token_ids, again.value)
     given = generator.refine("x", SCHEMA, text=result.draft, how=how, max_new_tokens=60)
     assert given.text == result.text and given.draft == result.draft
+
+
+@pytest.mark.parametrize("seed", cases(200, 10))
+def test_a_draft_that_satisfies_the_constraint_is_the_answer(
+    generator: Generator, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any spelling; else, and where more is asked for than a value, there is a second pass."""
+    rng = random.Random(seed)
+    value = generator.generate("x", SCHEMA, temperature=1.0, seed=seed, max_new_tokens=60).value
+    draft = json.dumps(value, indent=rng.choice([None, 1]), separators=rng.choice([None, (",", ":")]))
+    monkeypatch.setattr("structgen.generation.refining._drafted", lambda *_: draft)
+    result = generator.refine("x", SCHEMA, how=Refine("json"), max_new_tokens=60)
+    assert result.unchanged and result.value == value == json.loads(result.text) and not result.stats.target_forwards
+    matcher = structgen.json_schema(SCHEMA).compile(generator.vocabulary).matcher()
+    assert all(map(matcher.accept_token, result.token_ids)) and matcher.is_accepting()
+    for options in ({"log_mass": True}, {"max_new_tokens": len(result.token_ids) - 1}, {"fields": True}):
+        try:
+            again = generator.refine("x", SCHEMA, how=Refine("json"), **{"max_new_tokens": 60, **options})
+        except structgen.IncompleteOutputError:
+            continue
+        assert not again.unchanged and again.stats.target_forwards
+    assert not generator.refine("x", SCHEMA, text=draft, how=Refine("json"), max_new_tokens=60).unchanged
+    wrong = json.dumps({**value, "other": 1})
+    monkeypatch.setattr("structgen.generation.refining._drafted", lambda *_: wrong)
+    assert not generator.refine("x", SCHEMA, how=Refine("json"), max_new_tokens=60).unchanged
 
 
 @pytest.mark.parametrize(
