@@ -37,17 +37,16 @@ from structgen.generation.results import (
 from structgen.generation.scheduler.inline import ROWS
 from structgen.generation.scheduler.request import Request
 from structgen.generation.searcher import RankingModel, Searcher
-from structgen.generation.target_sampler import TargetOptions, TargetSampler
+from structgen.generation.target_sampler import SampleOptions, TargetOptions, TargetSampler
 from structgen.generation.voting import Draw, VoteResult, vote
 from structgen.options import check_count
 
 if TYPE_CHECKING:
     from structgen.core.constraints.sources import TypeForm
-    from structgen.generation.decoding.critics import CriticLike
     from structgen.generation.search import SearchRun
     from structgen.generation.search.distortion import Distortion
     from structgen.generation.search.method import Method as SearchMethod
-    from structgen.generation.target import Budget, Method, SampleRun, Target
+    from structgen.generation.target import Method, SampleRun, Target
 
 
 class Generator(RankingModel):
@@ -488,11 +487,7 @@ class Generator(RankingModel):
         constraint: re.Pattern[str] | list[str] | tuple[str, ...],
         n: int,
         method: Method = "exact",
-        *,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        critic: CriticLike | None = None,
-        **options: Unpack[TargetOptions],
+        **options: Unpack[SampleOptions],
     ) -> SampleRun[str]: ...
 
     @overload
@@ -502,11 +497,7 @@ class Generator(RankingModel):
         constraint: Source[T],
         n: int,
         method: Method = "exact",
-        *,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        critic: CriticLike | None = None,
-        **options: Unpack[TargetOptions],
+        **options: Unpack[SampleOptions],
     ) -> SampleRun[T]: ...
 
     @overload
@@ -516,11 +507,7 @@ class Generator(RankingModel):
         constraint: TypeForm[T],
         n: int,
         method: Method = "exact",
-        *,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        critic: CriticLike | None = None,
-        **options: Unpack[TargetOptions],
+        **options: Unpack[SampleOptions],
     ) -> SampleRun[T]: ...
 
     @overload
@@ -530,11 +517,7 @@ class Generator(RankingModel):
         constraint: Any,
         n: int,
         method: Method = "exact",
-        *,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        critic: CriticLike | None = None,
-        **options: Unpack[TargetOptions],
+        **options: Unpack[SampleOptions],
     ) -> SampleRun[Any]: ...
 
     def sample(
@@ -543,26 +526,18 @@ class Generator(RankingModel):
         constraint: Any,
         n: int,
         method: Method = "exact",
-        *,
-        seed: int | None = None,
-        budget: Budget | None = None,
-        critic: CriticLike | None = None,
-        **options: Unpack[TargetOptions],
+        **options: Unpack[SampleOptions],
     ) -> SampleRun[Any]:
-        """Draw ``n`` texts from the global target (see ``target``, which takes the ``options``), not the local one.
+        """Draw ``n`` texts from the global target (see ``target``), not the local one.
 
         Args:
             method: "exact" (default), "weighted", "asap", "local", "smc", "mh" or "rejection"; see ``Sampler``.
-            budget: limits in model tokens or seconds. Fewer samples are then given, and ``stopped_by`` says so.
-            critic: weighs texts by exp(critic(text)) besides, see docs/aligned.md. "smc" asks it after each token, if
-                it judges beginnings; "exact" needs its upper bound, and "asap" takes none.
+            options: see ``SampleOptions``.
 
         Raises:
             UnsatisfiableTargetError: no text of the constraint can be written. Others as ``target``.
         """
-        return TargetSampler(self).sample(
-            prompt, constraint, n, method, seed=seed, budget=budget, critic=critic, **options
-        )
+        return TargetSampler(self).sample(prompt, constraint, n, method, **options)
 
     @overload
     def search(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TargetOptions(TypedDict, total=False):
-    """Keyword arguments of ``target``, and of ``sample``: see ``GenerationOptions``, but that the temperature is 1."""
+    """Keyword arguments of ``Generator.target``: see ``GenerationOptions``, but that the temperature is 1."""
 
     temperature: float
     top_p: float
@@ -28,6 +28,20 @@ class TargetOptions(TypedDict, total=False):
     max_new_tokens: int
     schema_in_prompt: bool | Place
     schema_form: FormOption
+
+
+class SampleOptions(TargetOptions, total=False):
+    """Keyword arguments of ``Generator.sample``: those of its target, and how texts are drawn.
+
+    Attributes:
+        budget: limits in model tokens or seconds. Fewer samples are then given, and ``stopped_by`` says so.
+        critic: weighs texts by exp(critic(text)) besides, see docs/aligned.md. "smc" asks it after each token, if it
+            judges beginnings; "exact" needs its upper bound, and "asap" takes none.
+    """
+
+    seed: int | None
+    budget: Budget | None
+    critic: CriticLike | None
 
 
 class TargetSampler:
@@ -79,10 +93,9 @@ class TargetSampler:
         """See ``Generator.sample``."""
         from structgen.generation.target import PrefixStore, Sampler
 
-        known = TargetOptions.__annotations__
         for name in options:
-            if name not in known:
-                refuse_name(name, [*known, "seed", "budget", "critic"])
+            if name not in TargetOptions.__annotations__:
+                refuse_name(name, [*SampleOptions.__annotations__])
         with turn_of(self._prepared.reader):
             store = PrefixStore(self.target(prompt, constraint, **options))
             return Sampler(store, method, seed=seed, critic=critic).draw(n, budget)
