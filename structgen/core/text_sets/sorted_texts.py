@@ -23,7 +23,7 @@ SHARED: dict[str, SortedTexts] = {}
 _NO_BYTES, _NO_INTS = np.zeros(0, np.uint8), np.zeros(0, np.int32)
 _NO_VOCABULARY: tuple[npt.NDArray[Any], ...] = (
     _NO_BYTES,
-    *[_NO_INTS] * 4,
+    *[_NO_INTS] * 5,
     _NO_BYTES,
     _NO_INTS,
     _NO_INTS,

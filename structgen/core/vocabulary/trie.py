@@ -63,6 +63,13 @@ class Trie:
         return int(self.depth.max()) + 1 if len(self) else 0
 
     @cached_property
+    def roots(self) -> NDArray[np.int32]:
+        """int32[256], of each byte the first child of the root with it or a higher one; N where there is none."""
+        first = np.append(np.flatnonzero(self.depth == 0), len(self)).astype(np.int32)
+        found: NDArray[np.int32] = first[np.searchsorted(self.byte[first[:-1]], np.arange(256))]
+        return found
+
+    @cached_property
     def in_order(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """All ids in the order of their nodes, and int32[N + 1], how many of these stand before each node."""
         places = [np.flatnonzero(self.token >= 0)]

@@ -29,16 +29,21 @@ class SortedMatcher(StateMatcher["SortedGrammar"]):
     _run = staticmethod(k.run)
 
     def _fill(self, bitmask: npt.NDArray[np.int32], index: int, out: int) -> None:
+        kept, width = self._machine.kept(self._state), self._machine.width
+        if kept is None:
+            lock = self._lock
+            lock.acquire()  # half the time of ``with``
+            try:
+                seen = self._run(self._root, k.FILL, self._state, out, 0)
+            finally:
+                lock.release()
+            if seen < KEPT_FROM and bitmask.shape[-1] == width:
+                return
         mask = bitmask[index] if bitmask.ndim == 2 else bitmask
-        kept = self._machine.kept(self._state)
-        if kept is not None:
-            mask[: len(kept)] = kept
-            mask[len(kept) :] = 0
-            return
-        width = -(-self._size // 32)
-        seen = self._machine.call(k.FILL, self._state, out)
         mask[width:] = 0
-        if seen >= KEPT_FROM:
+        if kept is not None:
+            mask[:width] = kept
+        elif seen >= KEPT_FROM:
             self._machine.keep(self._state, mask[:width].copy())
 
     def shortest_completion(self) -> bytes:

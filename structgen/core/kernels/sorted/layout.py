@@ -15,8 +15,14 @@ __all__ = [
     "ENDS",
     "FILL",
     "INTERVAL",
+    "LEVEL_WORDS",
     "LINE",
     "LOOKED_AT",
+    "L_BYTE",
+    "L_ENTRY",
+    "L_LAST",
+    "L_NODE_END",
+    "L_POINTS",
     "MANY",
     "NAMES",
     "NEXT_BYTES",
@@ -56,3 +62,8 @@ END = 0xFF  # behind a document
 BLOCK = 64  # entries whose shortest name is tabulated
 MANY = 1 << 62
 LOOKED_AT = 64  # continuations of a quote, until the nearest end of those is taken
+
+# --- a level of the walk over a vocabulary's trie ---
+# the entry at which the search goes on, the end of the interval, code points, the byte that the entry goes on with (END:
+# none is left), the node after the last child
+L_ENTRY, L_LAST, L_POINTS, L_BYTE, L_NODE_END, LEVEL_WORDS = range(6)

@@ -102,18 +102,29 @@ def next_bytes(m, state, out):
 
 
 @internal
-def _enter(m, number, entry, last, points):
-    """Write a level of the walk: where the search for the next child goes on, its end, code points."""
-    set_level(m, 4 * number, entry)
-    set_level(m, 4 * number + 1, last)
-    set_level(m, 4 * number + 2, points)
+def _enter(m, number, entry, last, depth, points, end):
+    """Write a level of the walk: where the search for the next child goes on, its end, code points, and where in the
+    trie the children end."""
+    set_level(m, LEVEL_WORDS * number + L_LAST, last)
+    set_level(m, LEVEL_WORDS * number + L_POINTS, points)
+    set_level(m, LEVEL_WORDS * number + L_NODE_END, end)
+    _go_on(m, number, entry, depth)
+
+
+@internal
+def _go_on(m, number, entry, depth):
+    """Move the search of a level to an entry, and note the byte that this goes on with."""
+    set_level(m, LEVEL_WORDS * number + L_ENTRY, entry)
+    more = entry < level(m, LEVEL_WORDS * number + L_LAST)
+    set_level(m, LEVEL_WORDS * number + L_BYTE, byte_of(m, entry, depth) if more else END)
 
 
 @internal
 def fill(m, state, out):
     """The mask of a state into the row at address ``out``. How many nodes of the trie were looked at.
 
-    The children of a node come in the order of their bytes, so each search goes on where the last one ended.
+    The children of a node come in the order of their bytes, so each search goes on where the last one ended, and those
+    below the byte that the entries go on with are passed over.
     """
     width, nodes = setting(m, S_WIDTH), size(m, node_byte)
     clear_words(out, width)
@@ -122,20 +133,27 @@ def fill(m, state, out):
     if may_stop(m, entry, last, depth, points):
         for i in range(size(m, end_token)):
             set_bit(out, width, end_token(m, i))
-    _enter(m, 0, entry, last, points)
+    _enter(m, 0, entry, last, depth, points, nodes)
     node, seen = 0, 0
     while node < nodes:
         seen += 1
         number = node_depth(m, node)
-        byte = node_byte(m, node)
+        begin = LEVEL_WORDS * number
+        byte, following = node_byte(m, node), level(m, begin + L_BYTE)
+        if following == END:
+            node = level(m, begin + L_NODE_END)
+            continue
+        if byte < following:
+            node = root_node(m, following) if number == 0 else node_end(m, node)
+            continue
         first, end, after = stepped(
-            m, level(m, 4 * number), level(m, 4 * number + 1), depth + number, level(m, 4 * number + 2), byte
+            m, level(m, begin + L_ENTRY), level(m, begin + L_LAST), depth + number, level(m, begin + L_POINTS), byte
         )
-        set_level(m, 4 * number, max(first, end))
+        _go_on(m, number, max(first, end), depth + number)
         if first >= end:
             node = node_end(m, node)
             continue
-        _enter(m, number + 1, first, end, after)
+        _enter(m, number + 1, first, end, depth + number + 1, after, node_end(m, node))
         token = node_token(m, node)
         while token >= 0:
             set_bit(out, width, token)

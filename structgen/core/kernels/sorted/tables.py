@@ -12,11 +12,12 @@ bound = SORTED.table(INT64)  # of each byte: the first entry that begins with it
 border = SORTED.table(UINT8)  # a bit for each place in the text: whether a quote may end before it; none for CHAR
 shortest = SORTED.table(INT32)  # bytes of the shortest name of each `BLOCK` entries
 
-# --- of the vocabulary, and working memory: four words for each level of its trie ---
+# --- of the vocabulary, and working memory: `LEVEL_WORDS` for each level of its trie ---
 node_byte = SORTED.table(UINT8)
 node_depth = SORTED.table(INT32)
 node_end = SORTED.table(INT32)
 node_token = SORTED.table(INT32)
+root_node = SORTED.table(INT32)  # of each byte: the first child of the root with it or a higher one
 next_same = SORTED.table(INT32)
 token_byte = SORTED.table(UINT8)
 token_start = SORTED.table(INT32)
