@@ -122,7 +122,7 @@ class Corpus(SortedTexts):
             raise ConstraintError(f"the documents have {int(lengths[-1]):,} bytes; at most {MAX_TEXT:,} are indexed")
         text = np.frombuffer(b"\xff".join([*texts, b""]), np.uint8)
         permitted, border = starts_and_borders(text, list(named.values()), number)
-        order = k.suffix_array(text.astype(np.int32), k.END)
+        order = k.suffix_array(text, k.END)
         starts = order[permitted[order]]
         if not len(starts):
             raise ConstraintError(f"nothing of the documents can be quoted by the {boundary}: they are blank")
@@ -241,7 +241,7 @@ class Corpus(SortedTexts):
         permitted = np.zeros(len(text), np.bool_)
         permitted[self.starts] = True
         permitted &= text != k.END
-        order = k.suffix_array(text.astype(np.int32), k.END)
+        order = k.suffix_array(text, k.END)
         starts = order[permitted[order]]
         arrays = {"text": text, "starts": starts, "border": self.border, "source": self._source, "origin": self._origin}
         if not len(starts):

@@ -31,7 +31,7 @@ __all__ = [
     "START",
     "SUFFIX_INDUCE",
     "SUFFIX_KINDS",
-    "SUFFIX_NAMES",
+    "SUFFIX_RANKS",
     "S_BOUNDARY",
     "S_ENTRIES",
     "S_KIND",
@@ -44,7 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 # --- operations beyond those of all such machines ---
-INTERVAL, SHORTEST, SUFFIX_KINDS, SUFFIX_INDUCE, SUFFIX_NAMES = range(FIRST_OPERATION, FIRST_OPERATION + 5)
+INTERVAL, SHORTEST, SUFFIX_KINDS, SUFFIX_INDUCE, SUFFIX_RANKS = range(FIRST_OPERATION, FIRST_OPERATION + 5)
 
 # --- a state: (first entry << DEPTH_BITS | bytes written) + 1 ---
 DEPTH_BITS = 23

@@ -6,7 +6,7 @@ from structgen.core.kernels.sorted.ends import points_of, shortest_end
 from structgen.core.kernels.sorted.intervals import interval_end
 from structgen.core.kernels.sorted.layout import *
 from structgen.core.kernels.sorted.masks import advance, depth_of, entry_of, fill, next_bytes, stops
-from structgen.core.kernels.sorted.suffixes import suffix_induce, suffix_kinds, suffix_names
+from structgen.core.kernels.sorted.suffixes import suffix_induce, suffix_kinds, suffix_ranks
 from structgen.core.kernels.sorted.tables import token_byte, token_start
 
 
@@ -33,9 +33,9 @@ def _make(stamp):
         elif operation == SUFFIX_KINDS:
             return suffix_kinds(m, x)
         elif operation == SUFFIX_INDUCE:
-            suffix_induce(m, x, y)
-        elif operation == SUFFIX_NAMES:
-            return suffix_names(m, x)
+            suffix_induce(m, x)
+        elif operation == SUFFIX_RANKS:
+            return suffix_ranks(m)
         return stamp
 
     return run

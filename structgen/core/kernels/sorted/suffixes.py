@@ -1,7 +1,8 @@
 """The suffix array of letters by induced sorting (Nong, Zhang, Chan: Linear Suffix Array Construction, 2009).
 
-The recursion is its caller's. A suffix *rises* if it is below the one after it; a place *begins a rise* if its suffix
-rises and the one before it does not.
+The recursion is its caller's. A suffix *rises* if it is below the one after it, else it falls; a place *begins a rise*
+if its suffix rises and the one before it falls. Of the suffixes of one letter those that fall come first, so whether
+one rises is known from where it stands in the order (Mori), and no letter but the one before it is read.
 """
 
 from structgen.core.kernels.jit import internal
@@ -10,103 +11,120 @@ from structgen.core.kernels.sorted.tables import *
 
 
 @internal
+def _count(m):
+    """How many letters there are: bytes, or ranks where these are none."""
+    return max(size(m, byte_letter), size(m, rank_letter))
+
+
+@internal
+def _letter(m, position):
+    return byte_letter(m, position) if size(m, byte_letter) > 0 else rank_letter(m, position)
+
+
+@internal
+def _begins_rise(m, position):
+    return begins(m, position >> 3) >> (position & 7) & 1
+
+
+@internal
 def suffix_kinds(m, upper):
-    """Tell rising suffixes from others, and where those of each letter (0 to ``upper``) go. How many begin a rise."""
-    count = size(m, letter)
-    set_rising(m, count - 1, 0)
-    for i in range(count - 2, -1, -1):
-        one, next_one = letter(m, i), letter(m, i + 1)
-        set_rising(m, i, one < next_one or (one == next_one and rising(m, i + 1) != 0))
-    for c in range(upper + 1):
+    """Mark where rises begin, and where the falling and the rising suffixes of each letter (0 to ``upper``) go.
+
+    How many places begin a rise.
+    """
+    count, marked, rises = _count(m), 0, 0
+    for c in range(upper + 2):
         set_first_falling(m, c, 0)
         set_first_rising(m, c, 0)
-    for i in range(count):
-        c = letter(m, i)
-        if rising(m, i):
+    after = _letter(m, count - 1)
+    set_first_rising(m, after, 1)
+    for i in range(count - 2, -1, -1):
+        c = _letter(m, i)
+        now = 1 if c < after else rises if c == after else 0
+        if rises > now:
+            byte = (i + 1) >> 3
+            set_begins(m, byte, begins(m, byte) | 1 << (i + 1 & 7))
+            marked += 1
+        if now:
             set_first_falling(m, c + 1, first_falling(m, c + 1) + 1)
         else:
             set_first_rising(m, c, first_rising(m, c) + 1)
+        rises, after = now, c
     for c in range(upper + 1):
-        set_first_rising(m, c, first_rising(m, c) + first_falling(m, c))
-        if c < upper:
-            set_first_falling(m, c + 1, first_falling(m, c + 1) + first_rising(m, c))
-    begins = 0
-    for i in range(count):
-        set_number_of(m, i, -1)
-        if i > 0 and rising(m, i) and not rising(m, i - 1):
-            set_number_of(m, i, begins)
-            set_begin(m, begins, i)
-            begins += 1
-    return begins
+        set_first_rising(m, c, first_falling(m, c) + first_rising(m, c))
+        set_first_falling(m, c + 1, first_rising(m, c) + first_falling(m, c + 1))
+    return marked
 
 
 @internal
-def _push(m, position):
+def _push(m, position, letter):
     """Append a suffix to those of its letter."""
-    c = letter(m, position)
-    slot = spare(m, c)
+    slot = spare(m, letter)
     set_suffix(m, slot, position)
-    set_spare(m, c, slot + 1)
+    set_spare(m, letter, slot + 1)
 
 
 @internal
-def suffix_induce(m, upper, begins):
-    """The order of all suffixes from that of the first ``begins`` of ``given``."""
-    count = size(m, letter)
+def suffix_induce(m, upper):
+    """The order of all suffixes from that of those in ``given``, which begin a rise."""
+    count = _count(m)
     for i in range(count):
         set_suffix(m, i, -1)
     for c in range(upper + 1):
         set_spare(m, c, first_rising(m, c))
-    for i in range(begins):
-        _push(m, given(m, i))
+    for i in range(size(m, given)):
+        _push(m, given(m, i), _letter(m, given(m, i)))
     for c in range(upper + 1):
         set_spare(m, c, first_falling(m, c))
-    _push(m, count - 1)
-    for i in range(count):
-        position = suffix(m, i)
-        if position >= 1 and not rising(m, position - 1):
-            _push(m, position - 1)
+    _push(m, count - 1, _letter(m, count - 1))
     for c in range(upper + 1):
-        set_spare(m, c, first_falling(m, c))
-    for i in range(count - 1, -1, -1):
-        position = suffix(m, i)
-        if position >= 1 and rising(m, position - 1):
-            c = letter(m, position - 1) + 1
-            slot = spare(m, c) - 1
-            set_spare(m, c, slot)
-            set_suffix(m, slot, position - 1)
+        for i in range(first_falling(m, c), first_falling(m, c + 1)):
+            before = suffix(m, i) - 1
+            if before >= 0:
+                letter = _letter(m, before)
+                if letter >= c:
+                    _push(m, before, letter)
+    for c in range(upper + 1):
+        set_spare(m, c, first_falling(m, c + 1))
+    for c in range(upper, -1, -1):
+        for i in range(first_falling(m, c + 1) - 1, first_falling(m, c) - 1, -1):
+            before = suffix(m, i) - 1
+            if before >= 0:
+                letter = _letter(m, before)
+                if letter < c or (letter == c and i >= spare(m, c)):
+                    slot = spare(m, letter) - 1
+                    set_spare(m, letter, slot)
+                    set_suffix(m, slot, before)
 
 
 @internal
-def _alike(m, one, other, begins):
+def _alike(m, one, other, count):
     """Whether what lies from two places that begin a rise up to the next such places is the same."""
-    count = size(m, letter)
-    one_number, other_number = number_of(m, one), number_of(m, other)
-    one_end = begin(m, one_number + 1) if one_number + 1 < begins else count
-    other_end = begin(m, other_number + 1) if other_number + 1 < begins else count
-    if one_end - one != other_end - other:
-        return False
-    while one < one_end:
-        if letter(m, one) != letter(m, other):
-            return False
-        one += 1
-        other += 1
-    return one < count and other < count and letter(m, one) == letter(m, other)
+    step = 0
+    while max(one, other) + step < count and _letter(m, one + step) == _letter(m, other + step):
+        if step > 0:
+            ended = _begins_rise(m, one + step)
+            if ended or _begins_rise(m, other + step):
+                return ended == _begins_rise(m, other + step)
+        step += 1
+    return False
 
 
 @internal
-def suffix_names(m, begins):
-    """Rank the places that begin a rise, which are in order up to the next such places. The highest rank."""
-    count, seen = size(m, letter), 0
+def suffix_ranks(m):
+    """Rank the places that begin a rise by what lies up to the next such places, and list them in this order.
+
+    The highest rank. Two such places are never next to each other, so each has its own half of its position.
+    """
+    count, seen, highest = _count(m), 0, 0
     for i in range(count):
         position = suffix(m, i)
-        if position >= 0 and number_of(m, position) >= 0:
-            set_sorted_begin(m, seen, position)
+        if position > 0 and _begins_rise(m, position):
+            set_in_order(m, seen, position)
             seen += 1
-    highest = 0
-    set_rank(m, number_of(m, sorted_begin(m, 0)), 0)
-    for i in range(1, begins):
-        if not _alike(m, sorted_begin(m, i - 1), sorted_begin(m, i), begins):
+    for i in range(seen):
+        position = in_order(m, i)
+        if i > 0 and not _alike(m, in_order(m, i - 1), position, count):
             highest += 1
-        set_rank(m, number_of(m, sorted_begin(m, i)), highest)
+        set_rank_of_half(m, position >> 1, highest)
     return highest

@@ -26,14 +26,13 @@ level, set_level = SORTED.writable(INT64)
 
 # --- of the construction of a suffix array (Nong, Zhang, Chan 2009): other arguments, so other places ---
 SUFFIXES = Header(words=ARGUMENT_WORDS)
-letter = SUFFIXES.table(INT32)  # of each place
+byte_letter = SUFFIXES.table(UINT8)  # of each place; none where the letters are ranks
+rank_letter = SUFFIXES.table(INT32)  # of each place; none where the letters are bytes
 given = SUFFIXES.table(INT32)  # places that the order is induced from
 suffix, set_suffix = SUFFIXES.writable(INT32)
-rising, set_rising = SUFFIXES.writable(UINT8)  # of each place: whether the suffix is below the one after it
-first_falling, set_first_falling = SUFFIXES.writable(INT32)  # of each letter: where its suffixes begin
+begins, set_begins = SUFFIXES.writable(UINT8)  # a bit for each place: whether it begins a rise
+first_falling, set_first_falling = SUFFIXES.writable(INT32)  # of each letter: where its suffixes begin; one more
 first_rising, set_first_rising = SUFFIXES.writable(INT32)
-number_of, set_number_of = SUFFIXES.writable(INT32)  # of a place that begins a rise: its number, else -1
-begin, set_begin = SUFFIXES.writable(INT32)  # such places, ascending
 spare, set_spare = SUFFIXES.writable(INT32)  # a word for each letter
-sorted_begin, set_sorted_begin = SUFFIXES.writable(INT32)
-rank, set_rank = SUFFIXES.writable(INT32)  # of each of these by what lies up to the next: equal ones have one rank
+in_order, set_in_order = SUFFIXES.writable(INT32)  # places that begin a rise
+rank_of_half, set_rank_of_half = SUFFIXES.writable(INT32)  # of these by half of the position
