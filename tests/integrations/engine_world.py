@@ -26,6 +26,8 @@ from tests.fuzz.random_grammars import random_rules, to_gbnf, to_lark
 MERGES = ["t h", "th e", "i n", "Ġ the", '" ,', '" :', '": Ġ', '{ "']
 MERGES += ["a b", "ab c", "1 0", "10 0", "u e", "r ue", "a l"]
 SPECIAL = ["<|end|>", "<|turn|>", "<think>", "</think>"]
+LETTER = "the roof leaks, they said: “100 days”.\nThe label fell in"
+"""Of which requests quote."""
 LOGITS = 320
 """Width of the logits: more than the tokenizer has, as of models with padded embeddings."""
 
@@ -111,3 +113,19 @@ def draft(rng: random.Random, matcher: Matcher, length: int) -> list[int]:
         if not walker.accept_token(token):
             return [*tokens, *(rng.randrange(LOGITS) for _ in range(rng.randint(0, 2)))]
     return tokens
+
+
+def prompt_of(text: str) -> tuple[int, ...]:
+    """The tokens of a prompt with two turns, of which one says a text."""
+    ids: list[int] = tokenizer().encode(f"<|turn|>be brief<|end|><|turn|>{text}<|end|>")
+    return tuple(ids)
+
+
+def quote_of_prompt(structural: bool, **terms: Any) -> tuple[str, str]:
+    """A kind and what a request asks for: an object with a quote of its prompt."""
+    quote = {"type": "string", "x-structgen": {"quoteOf": "prompt"}, **terms}
+    schema = {"type": "object", "properties": {"quote": quote}, "required": ["quote"], "additionalProperties": False}
+    if not structural:
+        return "json", json.dumps(schema)
+    form = {"type": "json_schema", "json_schema": schema}
+    return "structural_tag", json.dumps({"type": "structural_tag", "format": form})

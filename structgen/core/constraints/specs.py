@@ -18,6 +18,7 @@ from structgen.core.constraints.structural_tags import StructuralTags
 from structgen.core.constraints.text import LarkConstraint, choice, gbnf
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.limits import load_text
+from structgen.core.json_schema.keywords_data import with_sources
 from structgen.core.json_schema.loading import load_schema
 from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.untrusted_json import read_object
@@ -159,7 +160,9 @@ _READERS: dict[str, Callable[[ConstraintSpec], Constraint]] = {
     "grammar": lambda spec: Names(spec.special_tokens).grammar(spec.source),  # read where it is compiled
     "regex": lambda spec: Names(spec.special_tokens).regex(spec.source),
     "choice": lambda spec: choice(spec.value),
-    "structural_tag": lambda spec: StructuralTags(spec.special_tokens, spec.options).read(spec.value),
+    "structural_tag": lambda spec: StructuralTags(spec.special_tokens, spec.options).read(
+        with_sources(spec.value, spec.sources)
+    ),
 }
 
 

@@ -17,7 +17,10 @@ _MANAGER = "sglang.srt.constrained.grammar_manager.GrammarManager"
 
 
 def closing(original: Callable[..., Any], manager: Any, request: Any) -> Any:
-    """Around `GrammarManager.process_req_with_grammar`: a grammar that was ready knows its request's budget."""
+    """Around `GrammarManager.process_req_with_grammar`: what is asked for knows its request's prompt, and a grammar
+    that was ready its budget."""
+    if dialects.is_backend():
+        give_prompt(request)
     waits = original(manager, request)
     if not waits:
         give_budget(request)
@@ -30,6 +33,17 @@ def closing_later(original: Callable[..., Any], manager: Any) -> Any:
     for request in ready:
         give_budget(request)
     return ready
+
+
+def give_prompt(request: Any) -> None:
+    """Let what a request asks for name its prompt as a source."""
+    from structgen.integrations.engine_requests import with_prompt
+
+    params = request.sampling_params
+    for field, kind in (("json_schema", "json"), ("structural_tag", "structural_tag")):
+        value = getattr(params, field)
+        if value is not None:
+            setattr(params, field, with_prompt(kind, value, request.origin_input_ids))
 
 
 def give_budget(request: Any) -> None:

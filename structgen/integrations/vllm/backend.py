@@ -20,7 +20,7 @@ from structgen.generation.speculative.drafter import Written
 from structgen.generation.speculative.followed import Follower
 from structgen.integrations.budgets import BudgetedMask, Total
 from structgen.integrations.engine_matcher import RequestMatcher
-from structgen.integrations.engine_requests import ending_at, engine_constraint, engine_vocabulary
+from structgen.integrations.engine_requests import ending_at, engine_constraint, engine_vocabulary, with_prompt
 from structgen.integrations.engine_settings import on_budget
 from structgen.integrations.vllm.settings import draft_names, json_options
 
@@ -151,6 +151,14 @@ class VllmBackend(StructuredOutputBackend):
 def is_ours(grammar: Any) -> TypeGuard[VllmGrammar]:
     """Whether a request's grammar was compiled here; vLLM keeps every backend's in one place."""
     return type(grammar) is VllmGrammar
+
+
+def give_prompt(request: Any) -> None:
+    """Let what a request asks for name its prompt as a source, if the prompt has tokens."""
+    asked, ids = request.structured_output_request, request.prompt_token_ids
+    if ids is not None:
+        kind, value = asked.structured_output_key
+        asked.structured_output_key = kind, with_prompt(kind.name.lower(), value, ids)
 
 
 def give_budget(grammar: Any, request: Any, model_config: Any) -> None:

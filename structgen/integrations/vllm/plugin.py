@@ -15,7 +15,14 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from structgen.errors import IntegrationError, OptionsError, StructgenError, dotted
+from structgen.errors import (
+    EmptyLanguageError,
+    IntegrationError,
+    OptionsError,
+    StructgenError,
+    UnsatisfiableSchemaError,
+    dotted,
+)
 from structgen.integrations.engine_hooks import Hook, differing, make_fitting
 from structgen.integrations.engine_settings import on_budget
 from structgen.integrations.vllm import dialects
@@ -135,6 +142,7 @@ def _check(
     from vllm.exceptions import VLLMValidationError
     from vllm.sampling_params import check_json_nesting
 
+    from structgen.integrations.engine_requests import PromptedText, with_prompt
     from structgen.integrations.vllm.backend import compile_request
 
     kind, value = next((kind, getattr(asked, kind)) for kind in KINDS if getattr(asked, kind) is not None)
@@ -155,9 +163,12 @@ def _check(
         on_budget(asked_budget)
     except OptionsError as error:
         raise VLLMValidationError(str(error), parameter="vllm_xargs.on_budget", value=asked_budget) from error
+    value = with_prompt(kind, value, None)
     try:
         compile_request(kind, value, tokenizer, model_config.get_vocab_size(), stop_token_ids)
     except StructgenError as error:
+        if isinstance(value, PromptedText) and isinstance(error, (EmptyLanguageError, UnsatisfiableSchemaError)):
+            return  # which the prompt decides, that nobody has here; the engine core fails the request alone
         place = dotted((parameter, *getattr(error, "place", ())))
         raise VLLMValidationError(str(error), parameter=place) from error
 
@@ -177,10 +188,12 @@ def _initialising(original: Callable[..., None], self: Any, request: Any) -> Non
 
 
 def _creating(original: Callable[..., Any], self: Any, request: Any) -> Any:
-    """Around `StructuredOutputManager._create_grammar`: grammars know the request's budget."""
-    grammar = original(self, request)
-    from structgen.integrations.vllm.backend import give_budget
+    """Around `StructuredOutputManager._create_grammar`: grammars know the request's prompt and budget."""
+    from structgen.integrations.vllm.backend import give_budget, give_prompt
 
+    if self.backend_name == NAME:
+        give_prompt(request)
+    grammar = original(self, request)
     give_budget(grammar, request, self.vllm_config.model_config)
     return grammar
 
@@ -220,7 +233,7 @@ BACKEND = (
 )
 """Without these there is no backend."""
 EXTRAS = (
-    Hook("closing within token budgets", _MANAGER, "_create_grammar", ("request",), _creating),
+    Hook("quotes of prompts and closing within token budgets", _MANAGER, "_create_grammar", ("request",), _creating),
     Hook(
         "masks of a step in one call",
         _MANAGER,

@@ -50,7 +50,7 @@ class Request:
             custom_params=fields.get("custom_params"),
             max_new_tokens=fields.get("max_new_tokens", 4000),
         )
-        self.origin_input_ids = [1]
+        self.origin_input_ids = fields.get("prompt", [1])
         self.output_ids: list[int] = []
         self.require_reasoning = require_reasoning
         self.grammar: Any = None

@@ -54,7 +54,13 @@ class Engine:
         self.requests: dict[str, Request] = {}
 
     def ask(
-        self, kind: str, value: Any, stop_token_ids: list[int] | None = None, max_tokens: int = 4000, **fields: Any
+        self,
+        kind: str,
+        value: Any,
+        stop_token_ids: list[int] | None = None,
+        max_tokens: int = 4000,
+        prompt: tuple[int, ...] = (1,),
+        **fields: Any,
     ) -> Request:
         """A request that the front end has let through, and whose grammar is compiled."""
         wanted = json.loads(value) if kind == "choice" and isinstance(value, str) else value
@@ -69,7 +75,7 @@ class Engine:
         params._validate_structured_outputs(
             self.config.model_config, self.config.structured_outputs_config, tokenizer()
         )
-        request = Request(f"r{len(self.requests)}", [1], params, None)
+        request = Request(f"r{len(self.requests)}", list(prompt), params, None)
         self.manager.grammar_init(request)
         assert request.structured_output_request is not None
         while not request.structured_output_request.is_grammar_ready:
