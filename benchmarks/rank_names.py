@@ -24,13 +24,16 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--model-tokens", type=int, default=4096)
+    parser.add_argument("--spelling", choices=["any", "canonical"], default="any")
     asked = parser.parse_args()
     with asked.names.open(encoding="utf-8") as lines:
         names = NameSet.build(islice(filter(None, map(str.strip, lines)), asked.count))
     generator, read = Generator(), []
     for prompt in asked.prompt:
         start = time.process_time()
-        found = generator.rank(prompt, one_of(names), asked.k, model_tokens=asked.model_tokens, max_new_tokens=40)
+        found = generator.rank(
+            prompt, one_of(names), asked.k, model_tokens=asked.model_tokens, max_new_tokens=40, spelling=asked.spelling
+        )
         read.append(found.stats.tokens_read)
         print(
             f"{read[-1]:6} tokens, exact {found.exact}, missed {found.missed:.2e}, "

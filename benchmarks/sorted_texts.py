@@ -1,9 +1,11 @@
 """Sets of names and documents: time to build and to open, bytes, and masks along random walks.
 
-Usage: python benchmarks/sorted_texts.py [--names 1000000] [--text FILE] [--walks 200] [--json]
+Usage: python benchmarks/sorted_texts.py [--names 1000000] [--text FILE] [--ranks FILE] [--walks 200] [--peers]
 
 Times are of one thread: processor seconds to build, wall-clock milliseconds to open, microseconds of processor time a
 mask (warm: the same walks a second time). The vocabulary is that of a rank file of tiktoken, if one is given.
+``--peers`` measures those of `sorted_peers` too, in the same process, over o200k: with its rank file and the .json
+alongside it.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import sorted_peers
 
 from structgen import Corpus, NameSet, Vocabulary, allocate_token_bitmask, compile_choice, json_schema
+from structgen.benchmarking.vocabularies import load_vocabulary
 from structgen.core.compilers import compile_names, compile_quotes
 from structgen.core.engines.protocols import Grammar
 
@@ -80,6 +84,7 @@ def main() -> None:
     parser.add_argument("--text", type=Path)
     parser.add_argument("--ranks", type=Path)
     parser.add_argument("--walks", type=int, default=200)
+    parser.add_argument("--peers", action="store_true")
     asked = parser.parse_args()
     vocabulary = vocabulary_of(asked.ranks)
     listed = list(some_names(asked.names))
@@ -103,6 +108,12 @@ def main() -> None:
     constraint = json_schema(schema, sources={"text": corpus})
     print(f"text in JSON: {timed(lambda: constraint.compile(vocabulary)):.2f} s to compile")
     report("text in JSON", constraint.compile(vocabulary), asked.walks)
+    schema = {"type": "string", "x-structgen": {"oneOf": "names"}}
+    constraint = json_schema(schema, sources={"names": names})
+    print(f"names in JSON: {timed(lambda: constraint.compile(vocabulary)):.2f} s to compile")
+    report("names in JSON", constraint.compile(vocabulary), asked.walks)
+    if asked.peers:
+        sorted_peers.measure(listed, text, load_vocabulary("o200k", asked.ranks.parent))
 
 
 if __name__ == "__main__":

@@ -272,12 +272,17 @@ def _checked_guidance(guidance: Any, fields: Any, choose: Choose) -> Guidance | 
     return guidance
 
 
-def _checked_spelling(spelling: Spelling, choose: Choose) -> Spelling:
-    """Refuse spellings that there are not, and where values are written again in tokens that were measured."""
+def check_spelling(spelling: Spelling) -> None:
+    """Refuse spellings that there are not."""
     if spelling not in ("any", "canonical"):
         raise OptionsError(
             f"spelling must be any or canonical, not {spelling!r:.60}", option="spelling", value=spelling
         )
+
+
+def _checked_spelling(spelling: Spelling, choose: Choose) -> Spelling:
+    """Refuse spellings that there are not, and where values are written again in tokens that were measured."""
+    check_spelling(spelling)
     if spelling == "canonical" and choose != "token":
         raise OptionsError(
             f"choose={choose!r} sums over all spellings of a value; leave out choose, or spelling", option="spelling"

@@ -25,8 +25,10 @@ from structgen.generation.decoding.prompts import Place, Prompt, Telling, tellin
 from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.models.prefix_reader import PromptReader, make_reader
 from structgen.generation.models.threads import turn_of
+from structgen.generation.options import Spelling, check_spelling
 from structgen.generation.prepared_model import PreparedModel, after_prompt, section_of
 from structgen.generation.sampling.uniforms import seed_or_entropy
+from structgen.generation.search.canonical import CanonicalFollowing
 from structgen.generation.search.distortion import Distortion, distortion
 from structgen.generation.search.guidance import Guidance, GuidedReader
 from structgen.generation.search.method import Method
@@ -106,18 +108,21 @@ class Searcher:
         k: int,
         *,
         model_tokens: int = RANKED_TOKENS,
+        spelling: Spelling = "any",
         max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
         schema_in_prompt: bool | Place = True,
         schema_form: FormOption = "auto",
     ) -> Ranking[Any]:
         """See ``Generator.rank``."""
         check_count("k", k)
+        check_spelling(spelling)
         checked, ids, budget = self._asked(prompt, constraint, max_new_tokens, telling(schema_in_prompt, schema_form))
         prepared = self._prepared
+        weigh = None if spelling == "any" else CanonicalFollowing(prepared.spelling())
         root = Hypothesis.root(Rules(prepared._compiled(checked)), budget)
         with prepared._waiting("ranking outputs"), turn_of(prepared.reader):
             reader = make_reader(prepared.model, ids, budget)
-            space = Space(reader, root, Scoring(), budget=Budget(model_tokens))
+            space = Space(reader, root, Scoring(), budget=Budget(model_tokens), weigh=weigh)
             outcome = RankWalk(space, k).outcome()
         stats = SearchStats(reader.calls, space.expansions, reader.tokens, space.seconds)
         values = [each for each in (_ranked(one, checked) for one in outcome.texts) if each is not None]
@@ -214,8 +219,10 @@ class RankingModel(PreparedModel):
         each text in tokens (those of at most ``max_new_tokens``), with bounds where the search was stopped.
 
         Args:
-            **options: ``model_tokens``: how many the model may read besides the prompt (4,096); ``max_new_tokens``,
-                ``schema_in_prompt``, ``schema_form`` as ``GenerationOptions`` has them.
+            **options: ``model_tokens``: how many the model may read besides the prompt (4,096); ``spelling``: "any", or
+                "canonical": a text's probability is that of the tokens that the tokenizer makes of it alone, which is
+                nearly all of it, and takes fewer tokens to find; ``max_new_tokens``, ``schema_in_prompt``,
+                ``schema_form`` as ``GenerationOptions`` has them.
 
         Raises:
             GenerationError: no constraint, or no room for the prompt. OptionsError, ConstraintError: bad arguments.

@@ -11,6 +11,7 @@ from structgen.core.constraints.base import Constraint, instruction_of
 from structgen.core.constraints.limits import check_size
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.core.constraints.tools import OnImpossible, ToolCalls, tool_call
+from structgen.core.json_schema.keywords_data import with_sources
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.json_text import named_once
 from structgen.core.tool_calls.templates import template_of, tool_format
@@ -20,7 +21,13 @@ from structgen.generation.decoding.prompts import Place as PromptPlace
 from structgen.server.best_of import with_choice
 from structgen.server.custom_tools import as_functions, choice_as_function
 from structgen.server.errors import RequestError, as_request_error
-from structgen.server.formats import PlacedConstraint, format_constraint, grammar_constraint, structured_constraint
+from structgen.server.formats import (
+    PlacedConstraint,
+    Sources,
+    format_constraint,
+    grammar_constraint,
+    structured_constraint,
+)
 from structgen.server.inference_request import (
     InferenceRequest,
     TokenStream,
@@ -85,6 +92,7 @@ def chat_work(
         settings,
         request=request,
         constraint=constraint,
+        sources=sources,
         tools=tools,
         custom=custom,
         tool_choice=choice if choice is None or isinstance(choice, str) else choice_as_function(choice.model_dump()),
@@ -105,6 +113,7 @@ def reply_work(
     *,
     request: Any,
     constraint: PlacedConstraint | None,
+    sources: Sources,
     tools: Sequence[Mapping[str, Any]],
     custom: frozenset[str],
     tool_choice: Any,
@@ -121,7 +130,14 @@ def reply_work(
     fields.update(_effort(effort, tokenizer))
     on_impossible: OnImpossible = request.structgen.on_impossible
     calls = _calls(
-        tools, tool_choice, parallel, tokenizer, settings, or_answer=constraint is not None, on_impossible=on_impossible
+        tools,
+        tool_choice,
+        parallel,
+        tokenizer,
+        settings,
+        sources=sources,
+        or_answer=constraint is not None,
+        on_impossible=on_impossible,
     )
     if calls is not None and calls.calls.required:
         constraint = None  # there is no answer that it could be about
@@ -257,6 +273,7 @@ def _calls(
     tokenizer: Any,
     settings: ServingSettings,
     *,
+    sources: Sources,
     or_answer: bool,
     on_impossible: OnImpossible,
 ) -> ToolCalls | None:
@@ -272,6 +289,7 @@ def _calls(
     place: Place = ("tools",)
     try:
         check_size(list(tools), settings.compile_limits)
+        tools = with_sources(tools, sources)
         return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel, on_impossible=on_impossible)
     except StructgenError as error:
         if "tool_choice" in str(error) or "there is no tool" in str(error):

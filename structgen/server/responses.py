@@ -70,6 +70,7 @@ def response_work(
             _text_constraint(request, settings, sources),
             structured_constraint(request.structured_outputs, settings, sources),
         ),
+        sources=sources,
         tools=tools,
         custom=custom,
         tool_choice=choice if choice is None or isinstance(choice, str) else choice_as_function(choice.model_dump()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 import pytest
@@ -17,6 +17,7 @@ pytest.importorskip("prometheus_client")
 
 import openai
 
+from structgen import OneOf, Quote, QuoteOf
 from structgen.core.constraints.json import json_schema
 from tests.server.tiny import generator
 from tests.server.tiny_server import RunningServer, serving
@@ -30,6 +31,17 @@ class Pet(pydantic.BaseModel):
     kind: Literal["cat", "dog"]
     age: int = pydantic.Field(ge=0, le=99)
     names: list[Literal["Tom", "Rex"]] = pydantic.Field(max_length=2)
+
+
+LETTER = "The roof leaks. I said “fix it” in March."
+
+
+class Claim(pydantic.BaseModel):
+    """Quotes, and a name."""
+
+    quote: Annotated[str, QuoteOf(LETTER, "word"), pydantic.Field(max_length=30)]
+    asked: Annotated[str, QuoteOf.named("prompt"), pydantic.Field(max_length=30)]
+    city: Annotated[str, OneOf(["Oslo", "Rome"])]
 
 
 TOOLS: Any = [
@@ -92,6 +104,21 @@ def test_parse(client: openai.OpenAI) -> None:
     for seed in range(5):
         answer = client.chat.completions.parse(model="tiny", messages=HELLO, response_format=Pet, seed=seed)
         assert isinstance(answer.choices[0].message.parsed, Pet)
+
+
+def test_quotes_and_names_of_types(client: openai.OpenAI) -> None:
+    """The type says it, and nothing else: chat, a strict tool and responses keep to it."""
+    tool: Any = openai.pydantic_function_tool(Claim)
+    for seed in range(6):
+        call: dict[str, Any] = {"model": "tiny", "messages": HELLO, "seed": seed}
+        asked = client.chat.completions.parse(response_format=Claim, **call)
+        called = client.chat.completions.parse(tools=[tool], tool_choice="required", parallel_tool_calls=False, **call)
+        replied = client.responses.parse(model="tiny", input=HELLO, text_format=Claim)
+        calls = called.choices[0].message.tool_calls
+        assert calls is not None
+        for claim in (asked.choices[0].message.parsed, calls[0].function.parsed_arguments, replied.output_parsed):
+            assert isinstance(claim, Claim) and isinstance(claim.quote, Quote) and claim.city in ("Oslo", "Rome")
+            assert LETTER.find(claim.quote) == claim.quote.places[0].start >= 0 and claim.asked in "Hello"
 
 
 def test_parse_tells_of_the_budget(client: openai.OpenAI) -> None:

@@ -53,6 +53,23 @@ def test_what_the_prompt_says() -> None:
     assert takes(response_work(replied, TOKENIZER, VOCABULARY, SETTINGS), '{"q":"the roof"}')
 
 
+def test_tools_name_sources_and_prompts_show_none() -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema("letter"), "strict": True}}
+    messages = [{"role": "user", "content": "the roof leaks"}]
+    asked = {"messages": messages, "tools": [tool], "tool_choice": "required", "sources": {"letter": "a floor"}}
+    work = chat_work(ChatRequest.model_validate(asked), TOKENIZER, VOCABULARY, SETTINGS)
+    assert b"floor" not in bytes(work.prompts[0]) and b"x-structgen" not in bytes(work.prompts[0])
+    assert work.constraint is not None
+    for quote, fits in (("a floor", True), ("roof", False)):
+        matcher = work.constraint.constraint.compile(VOCABULARY).matcher()
+        text = f'<tool_call>\n{{"name": "f", "arguments": {{"q": "{quote}"}}}}\n</tool_call>'
+        assert matcher.accept_bytes(text.encode()) == fits
+    asked["sources"] = {"letter": ["a", "b"]}
+    with pytest.raises(RequestError, match="quotes need") as error:
+        chat_work(ChatRequest.model_validate(asked), TOKENIZER, VOCABULARY, SETTINGS)
+    assert error.value.param == "tools"
+
+
 def test_what_the_request_brings() -> None:
     work = chat("letter", sources={"letter": {"a": "a first", "b": "a second"}, "prompt": "another"})
     assert takes(work, '{"q":"first"}') and takes(work, '{"q":"second"}') and not takes(work, '{"q":"third"}')

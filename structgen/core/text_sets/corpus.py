@@ -15,14 +15,13 @@ from structgen.core.kernels.sorted import calls as k
 from structgen.core.text_sets.borders import BOUNDARIES, Boundary, boundary_number, starts_and_borders
 from structgen.core.text_sets.files import ArrayFile, content_digest, read_arrays, write_arrays
 from structgen.core.text_sets.folding import FOLDS, Fold, Folded, checked_folds, folded
-from structgen.core.text_sets.sorted_texts import MAX_TEXT, Bytes, Int32, SortedTexts, encoded
+from structgen.core.text_sets.sorted_texts import MAX_TEXT, Bytes, Int32, Int64, SortedTexts, encoded
 from structgen.errors import ConstraintError
 
 DOCUMENTS = "documents"
 _ARRAYS = {"text": "|u1", "starts": "<i4", "border": "|u1", "source": "|u1", "origin": "<i4"}
 _FACTS = {"names": list, "ends": list, "boundary": int, "digest": str, "folds": list}
 _NO_INTS = np.zeros(0, np.int32)
-_STEP = 4096  # bytes of text between places whose code points are counted
 MAX_PLACES = 16
 FEW_PLACES = 4
 """Places that are left, up to which what they go on with is worth a guess."""
@@ -199,7 +198,7 @@ class Corpus(SortedTexts):
         for start in self.starts:
             end = self._ends[bisect_right(self._ends, int(start))] - 1
             last = end if most is None else min(end, int(start) + 4 * most)
-            part = self.text[start : min(last, int(start) + 4 * (least + _STEP))].tobytes().decode(errors="ignore")
+            part = self.text[start : min(last, int(start) + 4 * (least + k.STEP))].tobytes().decode(errors="ignore")
             offset = int(start) + len(part[: least - 1].encode())
             for count, character in enumerate(part[least - 1 : most], least):
                 offset += len(character.encode())
@@ -267,16 +266,28 @@ class Corpus(SortedTexts):
 
     def _points(self, offset: int) -> int:
         """How many code points, and ends of documents, begin before a place."""
-        step = offset // _STEP
-        part: Bytes = self.text[step * _STEP : offset]
-        return int(self._counts[step]) + int(((part & 0xC0) != 0x80).sum())
+        step = offset // k.STEP
+        part: Bytes = self.text[step * k.STEP : offset]
+        return int(self.steps[0][step]) + int(((part & 0xC0) != 0x80).sum())
 
     @cached_property
-    def _counts(self) -> Any:
-        """Code points that begin before each step."""
+    def steps(self) -> tuple[Int64, Int64, Int64]:  # type: ignore[override]
+        """See `SortedTexts`."""
         heads = (self.text & 0xC0) != 0x80
-        sums = np.add.reduceat(heads, np.arange(0, len(heads), _STEP), dtype=np.int64)
-        return np.concatenate([[0], np.cumsum(sums)])
+        sums = np.add.reduceat(heads, np.arange(0, len(heads), k.STEP), dtype=np.int64)
+        begins = np.arange(len(sums) + 1) * k.STEP
+        over = _next_of(np.flatnonzero(self.text == k.END), begins, len(self.text))
+        if self.boundary == k.CHAR:
+            return np.concatenate([[0], np.cumsum(sums)]), begins, over
+        filled = np.flatnonzero(self.border)  # bytes with the bit of some border
+        borders = 8 * filled + np.log2(self.border[filled] & -self.border[filled]).astype(np.int64)
+        return np.concatenate([[0], np.cumsum(sums)]), _next_of(borders, begins, len(self.text)), over
+
+
+def _next_of(places: Int64, begins: Int64, end: int) -> Int64:
+    """Of ascending places the first from each of some others on; ``end``: there is none."""
+    found: Int64 = np.append(places, end)[np.searchsorted(places, begins)]
+    return found
 
 
 def _damage(file: ArrayFile) -> str | None:

@@ -30,6 +30,7 @@ class NameSet(SortedTexts):
     boundary = k.CHAR
     border: Bytes = np.zeros(0, np.uint8)
     longest = 0
+    steps = (np.zeros(0, np.int64),) * 3
 
     def __init__(self, text: Bytes, starts: Int32, digest: str | None = None) -> None:
         """Of the arrays as they are; see `SortedTexts`."""

@@ -41,6 +41,8 @@ class SortedTexts:
         starts: int32, where in it entries begin; of names one more, its end.
         border: a bit for each place in the text, see `tables`; empty for CHAR.
         shortest: int32, the shortest of each `BLOCK` names; empty for quotes.
+        steps: int64, of each `STEP` places of documents the first: code points before it, and the next border and the
+            next end of a document from it on; empty for names.
         longest: code points of the longest text, or more.
         digest: content hash.
     """
@@ -51,6 +53,7 @@ class SortedTexts:
     starts: Int32
     border: Bytes
     shortest: Int32
+    steps: tuple[Int64, Int64, Int64]
     longest: int
     digest: str
 
@@ -91,7 +94,7 @@ class SortedTexts:
 
     def tables(self, settings: Int64) -> tuple[npt.NDArray[Any], ...]:
         """The kernel's tables of the texts, in its order."""
-        return settings, self.text, self.starts, self.bounds, self.border, self.shortest
+        return settings, self.text, self.starts, self.bounds, self.border, self.shortest, *self.steps
 
     def reader(self, least: int = 0, most: int | None = None) -> SortedReader:
         """What kernels read the texts by where others know the vocabulary."""
@@ -115,7 +118,7 @@ class SortedTexts:
 
     def __getstate__(self) -> dict[str, Any]:
         """What others compute of it is not sent."""
-        return {name: value for name, value in vars(self).items() if name not in ("_reader", "bounds")}
+        return {name: value for name, value in vars(self).items() if name not in ("_reader", "bounds", "steps")}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SortedTexts) and self.digest == other.digest

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 from structgen.core.json_schema.keyword import X_STRUCTGEN
+from structgen.core.json_schema.keywords_data import without_sources
 from structgen.core.json_schema.plain import plain_json
 from structgen.core.json_schema.regions import has_regions
 from structgen.core.tool_calls.functions import PythonTool
@@ -33,7 +34,7 @@ class Tool:
     Attributes:
         name: its name.
         parameters: the JSON Schema of its arguments.
-        definition: what was given, ``{"name": ..., "parameters": ...}``.
+        definition: what was given, ``{"name": ..., "parameters": ...}``, without documents and names, to be shown.
         pointer: the JSON Pointer of ``parameters`` in the list of tools.
         lenient: ``strict`` was given as false: what cannot be enforced of the schema is left out.
         function: what is called, where the tool was given as a Python function.
@@ -127,7 +128,8 @@ def _read(tool: Any, number: int) -> Tool:
         raise SchemaError(what, pointer=pointer)
     with placed(pointer):
         parameters = copy.deepcopy(plain_json(parameters))
-        definition = {**copy.deepcopy(plain_json({k: v for k, v in inner.items() if k != "type"}))}
+        definition = without_sources(plain_json({k: v for k, v in inner.items() if k != "type"}))
+        definition = copy.deepcopy(definition)
     return Tool(
         name, parameters, definition, pointer, strict is False, repr((name, parameters, inner.get("description")))
     )
@@ -141,7 +143,7 @@ def _refuse_near(definition: Mapping[str, Any], name: str) -> None:
 
 
 def _of_function(tool: PythonTool, number: int) -> Tool:
-    definition = tool.definition["function"]
+    definition = without_sources(tool.definition["function"])
     key = repr((tool.name, tool.parameters, tool.description))
     return Tool(tool.name, tool.parameters, definition, f"/{number}/parameters", False, key, tool)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -12,11 +13,14 @@ import numpy as np
 import pytest
 
 import structgen
+from structgen.core.tokenization.canonical import BytePairEncoding, CanonicalSpelling
+from structgen.core.tokenization.merges import Merges
 from structgen.errors import GenerationError, OptionsError
 from structgen.generation.decoding.hypothesis import Hypothesis, Rules
 from structgen.generation.generator import Generator
 from structgen.generation.models.prefix_reader import make_reader
 from structgen.generation.models.tiny import TinyModel
+from structgen.generation.search.canonical import CanonicalFollowing
 from structgen.generation.search.rank import RankWalk
 from structgen.generation.search.scores import Scoring
 from structgen.generation.search.space import Space
@@ -82,6 +86,34 @@ def test_bounds_hold_wherever_it_is_stopped(seed: int) -> None:
         np.testing.assert_allclose([whole[one.node.hypothesis.data] for one in outcome.texts], best, rtol=1e-5)
 
 
+def spelled(tokens: tuple[int, ...]) -> tuple[int, ...]:
+    """The tokens of a text over "abc" where "ab" is merged first, then "bc": what byte pair encoding says."""
+    text = b"".join(VOCABULARY.tokens[token] or b"" for token in tokens).decode()
+    numbers = {"a": 1, "b": 2, "c": 3, "ab": 4, "bc": 5}
+    return tuple(numbers[piece] for piece in re.findall("ab|bc|a|b|c", text))
+
+
+@pytest.mark.parametrize("seed", cases(600, 24))
+def test_canonical_spellings_alone(seed: int) -> None:
+    """As enumeration of the outputs that the tokenizer would spell so; what is missed is of these alone."""
+    world = worlds(seed)
+    merges = Merges.of_pairs([(1, 2, 4, 0), (2, 3, 5, 1)])
+    encoding = BytePairEncoding([token or b"" for token in VOCABULARY.tokens], merges, ())
+    following = CanonicalFollowing(CanonicalSpelling(encoding, VOCABULARY.size, [0]))
+    whole = {tokens: math.exp(one) for tokens, (one, _) in world.outputs.items() if spelled(tokens) == tokens}
+    root = Hypothesis.root(Rules(world.grammar), world.limit)
+    budget = Budget(attempts=random.Random(seed).randint(1, 12)) if seed % 3 == 0 else Budget()
+    tree = Space(make_reader(world.model, PROMPT, world.limit), root, Scoring(), budget=budget, weigh=following)
+    outcome = RankWalk(tree, 4).outcome()
+    returned = {one.node.hypothesis.tokens for one in outcome.texts}
+    assert returned <= whole.keys() and (outcome.exact or outcome.stopped_by)
+    others = sum(each for tokens, each in whole.items() if tokens not in returned)
+    assert others <= (outcome.open + outcome.others) * (1 + 1e-5)
+    if outcome.exact:
+        best = sorted(whole.values(), reverse=True)[:4]
+        np.testing.assert_allclose([whole[one.node.hypothesis.tokens] for one in outcome.texts], best, rtol=1e-5)
+
+
 @pytest.fixture(scope="module")
 def generator() -> Generator:
     tokens = vocabulary(b"roof", b"the ", b" leaks", b"lea")
@@ -109,6 +141,8 @@ def test_values_of_types_and_what_is_refused(generator: Generator) -> None:
     assert all(each.logprob <= each.most <= 0 for each in ranked.values)
     stopped = generator.rank("p", structgen.regex("[a-z]{40}"), 3, model_tokens=20)
     assert not stopped.exact and stopped.stopped_by == "model_tokens" and 0 < stopped.missed <= 1
+    with pytest.raises(OptionsError, match="spelling must be"):
+        generator.rank("p", ["a"], spelling="shortest")
     with pytest.raises(OptionsError, match="k must be"):
         generator.rank("p", ["a"], 0)
     with pytest.raises(GenerationError, match="needs a constraint"):

@@ -9,12 +9,13 @@ import json
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 sys.path += sys.argv[2:]  # behind the environment's own
 
 import pydantic
 
+from structgen import QuoteOf
 from structgen.server.in_process import (
     InProcessServer,
     langchain_model,
@@ -33,6 +34,13 @@ class Ticket(pydantic.BaseModel):
     area: Literal["login", "billing"]
 
 
+class Claim(pydantic.BaseModel):
+    """What a customer says, in their words."""
+
+    quote: Annotated[str, QuoteOf(PROMPT, "word"), pydantic.Field(min_length=5)]
+    asked: Annotated[str, QuoteOf.named("prompt"), pydantic.Field(min_length=5)]
+
+
 def with_pydantic_ai(server: InProcessServer) -> dict[str, Any]:
     """A native output, a tool output, a stream, and a tool of the agent's own that is called."""
     from pydantic_ai import Agent, NativeOutput, ToolOutput
@@ -42,7 +50,8 @@ def with_pydantic_ai(server: InProcessServer) -> dict[str, Any]:
     tool = Agent(model, output_type=ToolOutput(Ticket)).run_sync(PROMPT).output
     with Agent(model, output_type=NativeOutput(Ticket)).run_stream_sync(PROMPT) as stream:
         streamed = list(stream.stream_output(debounce_by=None))
-    return {"native": native, "tool": tool, "streamed": streamed[-1]}
+    claims = [Agent(model, output_type=kind(Claim)).run_sync(PROMPT).output for kind in (NativeOutput, ToolOutput)]
+    return {"native": native, "tool": tool, "streamed": streamed[-1], "claims": claims}
 
 
 def with_langchain(server: InProcessServer) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("prometheus_client")
 
+PROMPT = "The login page is down for everybody!"
 ROOT = Path(__file__).parents[3]
 INTERPRETERS = os.environ.get("STRUCTGEN_CLIENTS", sys.executable).split(os.pathsep)
 
@@ -36,6 +37,9 @@ def test_a_framework_over_a_generator_of_its_process(framework: str) -> None:
             assert part not in found or (
                 len(found[part]["title"]) <= 20 and found[part]["area"] in ("login", "billing")
             )
+        for claim in found.get("claims", []):
+            assert all(len(quote) >= 5 and quote in PROMPT for quote in claim.values())
+        assert framework != "pydantic_ai" or len(found["claims"]) == 2
         assert found.get("call", "weather") == "weather" and found.get("text", True)
 
 

@@ -4,7 +4,7 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.memory import set_word, size
 from structgen.core.kernels.sorted.intervals import after_alike, byte_at, byte_of
 from structgen.core.kernels.sorted.layout import *
-from structgen.core.kernels.sorted.tables import border, setting, shortest, start_of, text
+from structgen.core.kernels.sorted.tables import *
 
 
 @internal
@@ -18,10 +18,30 @@ def points_of(m, entry, depth):
     """How many code points begin in the first bytes of an entry; where nobody asks, 1 if any do."""
     if setting(m, S_LIMITED) == 0:
         return min(depth, 1)
-    count = 0
-    for i in range(depth):
-        count += not is_inside(byte_of(m, entry, i))
+    offset, count, stop = start_of(m, entry), 0, start_of(m, entry) + depth
+    while offset < stop:
+        steps = _whole_steps(m, offset, stop)
+        if steps:
+            count += _points_in(m, offset, steps)
+            offset += steps * STEP
+        else:
+            count += not is_inside(byte_at(m, offset))
+            offset += 1
     return count
+
+
+@internal
+def _whole_steps(m, offset, stop):
+    """How many whole steps lie from a place to another; none if the place does not begin one."""
+    if offset < 0 or offset & (STEP - 1) or offset // STEP >= size(m, points_before):
+        return 0
+    return max(min(stop // STEP, size(m, points_before) - 1) - offset // STEP, 0)
+
+
+@internal
+def _points_in(m, offset, steps):
+    """How many code points begin in some steps from a place on, which begins one."""
+    return points_before(m, offset // STEP + steps) - points_before(m, offset // STEP)
 
 
 @internal
@@ -39,6 +59,24 @@ def _character_bytes(byte):
 
 
 @internal
+def _steps_without_end(m, offset, points):
+    """How many whole steps from a place on hold no end, of the quote that has so many code points up to there."""
+    if offset < 0 or offset & (STEP - 1) or offset // STEP >= size(m, points_before):
+        return 0
+    over, needed = next_over(m, offset // STEP), setting(m, S_LEAST) - points
+    if needed <= 0:
+        return _whole_steps(m, offset, min(next_border(m, offset // STEP), over))
+    most, fewest = _whole_steps(m, offset, over), 0
+    while fewest < most:
+        middle = (fewest + most + 1) >> 1
+        if _points_in(m, offset, middle) <= needed:
+            fewest = middle
+        else:
+            most = middle - 1
+    return fewest
+
+
+@internal
 def _next_end(m, offset, points):
     """The first place from ``offset`` on where the quote, of so many code points up to there, may end.
 
@@ -46,6 +84,12 @@ def _next_end(m, offset, points):
     """
     begin, least, most = offset, setting(m, S_LEAST), setting(m, S_MOST)
     while True:
+        steps = _steps_without_end(m, offset, points)
+        if steps:
+            points += _points_in(m, offset, steps)
+            offset += steps * STEP
+            if points > most:
+                return ~(offset - begin)
         byte = byte_at(m, offset)
         if not is_inside(byte):
             if least <= points <= most and _is_border(m, offset):

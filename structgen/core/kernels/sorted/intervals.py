@@ -93,6 +93,8 @@ def narrowed(m, entry, last, depth, byte):
 def after_alike(m, entry, last, depth, count):
     """Behind the entries of an interval that go on with the same ``count`` bytes as this one, its first."""
     for i in range(count):
+        if last <= entry + 1:
+            break
         byte = byte_of(m, entry, depth + i)
         last = first_from(m, entry, last, depth + i, byte + 1)
     return max(last, entry + 1)

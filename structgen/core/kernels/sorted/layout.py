@@ -29,6 +29,7 @@ __all__ = [
     "QUOTES",
     "SHORTEST",
     "START",
+    "STEP",
     "SUFFIX_INDUCE",
     "SUFFIX_KINDS",
     "SUFFIX_RANKS",
@@ -60,10 +61,11 @@ CHAR, WORD, LINE = range(3)
 ENDED = -1  # in place of a name's byte: it has ended
 END = 0xFF  # behind a document
 BLOCK = 64  # entries whose shortest name is tabulated
+STEP = 1024  # places of a text of which the first is tabulated: code points before it, the next border, the next END
 MANY = 1 << 62
 LOOKED_AT = 64  # continuations of a quote, until the nearest end of those is taken
 
 # --- a level of the walk over a vocabulary's trie ---
-# the entry at which the search goes on, the end of the interval, code points, the byte that the entry goes on with (END:
-# none is left), the node after the last child
+# the entry at which the search goes on, the end of the interval, code points, the byte that the entry goes on with (END
+# if there is none), the node after the last child
 L_ENTRY, L_LAST, L_POINTS, L_BYTE, L_NODE_END, LEVEL_WORDS = range(6)

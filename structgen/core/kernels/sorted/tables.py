@@ -11,6 +11,10 @@ start_of = SORTED.table(INT32)  # of each entry, in the text; of names one more,
 bound = SORTED.table(INT64)  # of each byte: the first entry that begins with it or a higher one; 257 of them
 border = SORTED.table(UINT8)  # a bit for each place in the text: whether a quote may end before it; none for CHAR
 shortest = SORTED.table(INT32)  # bytes of the shortest name of each `BLOCK` entries
+# of each `STEP` places of documents the first: code points before it, and the next border and END from it on
+points_before = SORTED.table(INT64)
+next_border = SORTED.table(INT64)
+next_over = SORTED.table(INT64)
 
 # --- of the vocabulary, and working memory: `LEVEL_WORDS` for each level of its trie ---
 node_byte = SORTED.table(UINT8)
