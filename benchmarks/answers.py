@@ -22,16 +22,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout
 
-import jsonschema
-from jsonschema.validators import validator_for
+from answer_examples import alternatives, examples, near_misses, strategy
+from answer_schemas import is_valid, quantile, schemas
 
 import structgen
-from structgen.core.answers.deciding import UNDECIDED, answering
-from structgen.core.answers.drawing import DocumentDrawing
-from structgen.core.answers.examples import NearMisses
-from structgen.core.answers.picking.picks import RandomPicks
 from structgen.core.json_schema.dialects import subschemas
-from structgen.core.json_schema.exact_validator import exact_validator
 from structgen.core.json_schema.pointers import ROOT
 
 MONOTONE = (
@@ -49,16 +44,6 @@ MONOTONE = (
 
 CONDITIONS = ('"not"', '"oneOf"', '"if"', "unevaluated", '"contains"')
 """Where one of these is, the root alone is tightened: less in a subschema may be more of the whole."""
-
-
-def schemas(data: Path, seed: int) -> Iterator[tuple[str, Any]]:
-    """Real schemas, in random order."""
-    paths = sorted(data.glob("*.json"))
-    random.Random(seed).shuffle(paths)
-    for path in paths:
-        schema = json.loads(path.read_text(encoding="utf-8"))["schema"]
-        if isinstance(schema, dict):
-            yield path.stem, schema
 
 
 def parts(schema: Any) -> Iterator[dict[str, Any]]:
@@ -158,17 +143,6 @@ EDITS = [
 ]  # fmt: skip
 
 
-def is_valid(schema: Any, value: Any) -> bool:
-    """By python-jsonschema with exact division; formats are judged where it can."""
-    kind = exact_validator(validator_for(schema, default=jsonschema.Draft202012Validator))
-    return bool(kind(schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER).is_valid(value))
-
-
-def quantile(times: list[float], share: float) -> float:
-    """Of sorted times."""
-    return sorted(times)[min(len(times) - 1, int(share * len(times)))] if times else 0.0
-
-
 def compare(data: Path, count: int, seed: int) -> dict[str, Any]:
     """See the module."""
     rng = random.Random(seed)
@@ -209,63 +183,6 @@ def compare(data: Path, count: int, seed: int) -> dict[str, Any]:
         "unknown": tally["unknown"], "wrong": wrong, "methods": dict(methods), "keywords": dict(named),
         "p50": quantile(times, 0.5), "p90": quantile(times, 0.9), "p99": quantile(times, 0.99), "max": max(times),
     }  # fmt: skip
-
-
-def examples(data: Path, count: int, seed: int) -> dict[str, Any]:
-    """Documents a second, 100 of each schema, compiling included; those that python-jsonschema refuses."""
-    tally: Counter[str] = Counter()
-    rates: list[float] = []
-    refused: list[str] = []
-    for name, schema in schemas(data, seed):
-        if tally["schemas"] == count:
-            break
-        tally["schemas"] += 1
-        try:
-            began = process_time()
-            drawn = list(structgen.examples(schema, 100, seed=seed))
-            rates.append(len(drawn) / max(process_time() - began, 1e-9))
-        except structgen.StructgenError as error:
-            tally[f"not served: {type(error).__name__}"] += 1
-            continue
-        tally["documents"] += len(drawn)
-        for one in drawn[:10]:
-            tally["judged"] += 1
-            if not is_valid(schema, json.loads(one.text)):
-                refused.append(f"{name}: {one.text:.200}")
-    rates.sort()
-    return {**tally, "a second, p10": quantile(rates, 0.1), "p50": quantile(rates, 0.5), "refused": refused}
-
-
-def near_misses(data: Path, count: int, seed: int) -> dict[str, Any]:
-    """Occurrences with documents that they alone refuse, those shown to have none, and those left open."""
-    tally: Counter[str] = Counter()
-    times: list[float] = []
-    wrong: list[str] = []
-    for name, schema in schemas(data, seed):
-        if tally["schemas"] == count:
-            break
-        tally["schemas"] += 1
-        try:
-            misses = NearMisses(schema, answering(None))
-        except structgen.StructgenError:
-            continue
-        for occurrence in misses.occurrences[:60]:
-            began = process_time()
-            try:
-                questions, _, node = misses.of(occurrence)
-                text = (
-                    None
-                    if node is None
-                    else DocumentDrawing(node, questions.options, RandomPicks(seed), 200).document()
-                )
-            except (*UNDECIDED, structgen.StructgenError) as error:
-                tally[f"open: {type(error).__name__}"] += 1
-                continue
-            times.append(1e3 * (process_time() - began))
-            tally["none" if text is None else "some"] += 1
-            if text is not None and not occurrence.under and is_valid(schema, json.loads(text)):
-                wrong.append(f"{name} {occurrence.pointer}: {text:.200}")
-    return {**tally, "p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "taken by the judge": wrong}
 
 
 def lint(data: Path, count: int, seed: int) -> dict[str, Any]:
@@ -399,7 +316,9 @@ def named(data: Path, count: int, seed: int) -> dict[str, Any]:
 
 
 PARTS = {
-    "compare": compare, "rewritings": rewritings, "examples": examples, "near-misses": near_misses, "lint": lint,
+    "compare": compare, "rewritings": rewritings, "examples": examples,
+    "alternatives": alternatives,
+    "strategy": strategy, "near-misses": near_misses, "lint": lint,
     "reasons": named,
 }  # fmt: skip
 

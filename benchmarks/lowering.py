@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # measure this checkout
 
-from answers import is_valid, quantile, schemas
+from answer_schemas import is_valid, quantile, schemas
 
 import structgen
 from structgen.benchmarking.engines import load_engine
@@ -107,13 +107,43 @@ def asked_of(target: str, drawn: list[tuple[str, Any]]) -> dict[str, Any]:
             wrong.append(f"{name}: refused, {type(error).__name__}: {error!s:.150}")
             continue
         for number, value in enumerate(right + missed):
-            text = json.dumps(value, default=float, ensure_ascii=False)
             is_right = number < len(right)
+            value = json.loads(json.dumps(value, default=float))
+            if is_right:
+                value = arranged(value, lowered.sent, lowered.sent, required_first=target == "llama.cpp")
+            text = json.dumps(value, ensure_ascii=False)
             tally["documents" if is_right else "near misses"] += 1
             if takes(text.encode()) is not is_right:
                 tally["documents refused" if is_right else "near misses taken"] += 1
                 wrong.append(f"{name}: {'refuses' if is_right else 'takes'} {text:.150}")
     return {**tally, "wrong": wrong[:60]}
+
+
+def arranged(value: Any, part: Any, root: Any, *, required_first: bool) -> Any:
+    """A value of a lowered schema with its members in the order in which an engine has them written: as declared; by
+    llama.cpp's converter those that are required first."""
+    while isinstance(part, dict) and "$ref" in part:
+        part = root["$defs"][part["$ref"].rpartition("/")[2]]
+    if not isinstance(part, dict):
+        return value
+    for branch in part.get("anyOf", ()):
+        if is_valid({"$schema": DRAFT_2020, "$defs": root.get("$defs", {}), "anyOf": [branch]}, value):
+            return arranged(value, branch, root, required_first=required_first)
+    if isinstance(value, list):
+        items = [*part.get("prefixItems", ()), *[part.get("items", True)] * len(value)]
+        pairs = zip(value, items, strict=False)
+        return [arranged(item, inner, root, required_first=required_first) for item, inner in pairs]
+    if not isinstance(value, dict):
+        return value
+    members, needed = part.get("properties", {}), part.get("required", ())
+    names = [*members]
+    if required_first:
+        names.sort(key=lambda name: name not in needed)
+    others = part.get("additionalProperties", True)
+    return {
+        name: arranged(value[name], members.get(name, others), root, required_first=required_first)
+        for name in [*(name for name in names if name in value), *(name for name in value if name not in members)]
+    }
 
 
 def _peer(target: str) -> Callable[[Any], Callable[[bytes], bool]]:

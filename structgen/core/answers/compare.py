@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from structgen.core.answers.deciding import Decision, Questions, answering
 from structgen.core.answers.joint import Joint
 from structgen.core.answers.occurrences import value_at
-from structgen.core.answers.reasons import MAX_EDITS, forbidding, holds
+from structgen.core.answers.reasons import refusing
 from structgen.core.answers.sources import is_text, schema_of
 from structgen.core.json_schema.dialects import subschemas
 from structgen.core.json_schema.formula.language import FALSE
@@ -136,10 +136,7 @@ class _Sides:
         index = int(refuses_new)
         schema, other, registry = self.schemas[index], self.schemas[1 - index], self.registries[index]
 
-        def allows(edited: Any) -> bool:
-            return holds(edited, value, self.options, registry)
-
-        for one in forbidding(schema, allows, self.options, registry, MAX_EDITS).occurrences:
+        for one in refusing(schema, value, self.options, registry).occurrences:
             has, there = value_at(other, one.path)
             if one.kind == "name" and has and isinstance(there, list) and one.name in there:
                 has = True

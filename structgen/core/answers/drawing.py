@@ -4,13 +4,16 @@ conjunctions, so members are drawn one by one, without going back."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 
 from structgen.core.answers.picking.picks import Picks
+from structgen.core.answers.routes import Routes, Slot, Step
 from structgen.core.answers.scalars import number_text, string_text
 from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.completion.cheapest_words import spelled
 from structgen.core.engines.json.completion.completion_tables import Member, ObjectForm, Open, bits_of
+from structgen.core.engines.json.value_graph.counted import numbers_of
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
 from structgen.core.engines.json.value_graph.liveness import longest
 from structgen.core.engines.json.value_graph.node import ValueNode
@@ -20,6 +23,8 @@ from structgen.core.json_schema.formula.values import canonical
 from structgen.core.json_text import loads_exact
 from structgen.options import JsonOptions
 
+EARLY = 20
+"""Documents after which alternatives that were not met are gone to."""
 REDRAWS = 20
 """How often an item that must be distinct is drawn again."""
 MORE_ITEMS, MORE_CORNER = 4, 30
@@ -44,25 +49,42 @@ class DocumentDrawing:
         self.values = Values(options)
         self._alternatives: dict[ValueNode, list[object]] = {}
         self._objects: dict[int, _Members] = {}  # by the spec, which the root keeps
+        self._count = 0
+        self._met: set[tuple[ValueNode, int]] = set()
+        self._routes: Routes | None = None
+        self._route: dict[ValueNode, Step] = {}
 
     def document(self) -> str:
-        """One document, as JSON text.
+        """One document, as JSON text. In the manner "plain" nothing but the picks decides.
 
         Raises:
             CompletionTooLongError: every one is too long to be written.
         """
+        self._count += 1
+        if self._count > EARLY and self.picks.manner != "plain":
+            self._route = dict(self.routes().next())
         return self._value(self._root, self._size, "").decode()
+
+    def routes(self) -> Routes:
+        """The alternatives that were not met, with the ways to them. One walk over the graph, when first asked for."""
+        if self._routes is None:
+            self._routes = Routes(self._root, self._options_of, self._slots, self._met)
+        return self._routes
 
     def _value(self, node: ValueNode, room: int, member: str) -> bytes:
         """A text of a live node; the cheapest if none of its alternatives has room."""
-        if self.values.cost(node) >= max(room, 1) and (node.objects or node.arrays):
+        step = self._route.pop(node, None) if self._route else None
+        if step is None and self.values.cost(node) >= max(room, 1) and (node.objects or node.arrays):
             return self.values.text(node)
-        options = self._alternatives.get(node)
-        if options is None:
-            options = self._alternatives[node] = self._listed(node)
+        options = self._options_of(node)
         if not options:
             return self.values.text(node)
-        chosen = options[self.picks.one(("node", id(node)), len(options))]
+        index = self.picks.one(("node", id(node)), len(options)) if step is None else step.option
+        if self._routes is None:
+            self._met.add((node, index))
+        else:
+            self._routes.unmet.pop((node, index), None)
+        chosen, slot = options[index], None if step is None else step.slot
         match chosen:
             case bytes():
                 return chosen
@@ -72,20 +94,43 @@ class DocumentDrawing:
             case StringSpec():
                 return b'"' + string_text(chosen, self.picks, self.values, member) + b'"'
             case ObjectSpec():
-                return self._object(chosen, room)
+                return self._object(chosen, room, slot)
             case ArraySpec():
-                return self._array(chosen, room, member)
+                return self._array(chosen, room, member, slot)
             case CountedSpec():
-                return self._counted(chosen, room, member)
+                return self._counted(chosen, room, member, slot)
         return number_text(chosen, self.picks, self.values)  # type: ignore[arg-type]
 
-    def _listed(self, node: ValueNode) -> list[object]:
+    def _options_of(self, node: ValueNode) -> list[object]:
         """The alternatives of a node of which a text is known."""
-        options: list[object] = [word for bit, word in enumerate(_CONSTANTS) if node.flags >> bit & 1]
-        options += [*node.numbers, *node.strings]
-        options += [spec for spec in node.arrays if self.values.items(spec) is not None]
-        options += [spec for spec in node.objects if self._members(spec).is_known]
+        options = self._alternatives.get(node)
+        if options is None:
+            options = [word for bit, word in enumerate(_CONSTANTS) if node.flags >> bit & 1]
+            options += [*node.numbers, *node.strings]
+            options += [spec for spec in node.arrays if self.values.items(spec) is not None]
+            options += [spec for spec in node.objects if self._members(spec).is_known]
+            self._alternatives[node] = options
         return options
+
+    def _slots(self, option: object) -> Iterator[tuple[Slot | None, ValueNode]]:
+        """The nodes in an alternative that documents can be made to have, with where they stand."""
+        if isinstance(option, ObjectSpec):
+            known = self._members(option)
+            yield from ((None, node) for node in known.needed.values())
+            for bit in known.optional:
+                if known.form.nodes[bit].live and known.prices[bit] < NEVER:
+                    yield ("key", bit), known.form.nodes[bit]
+            if known.form.others is not None and not option.existentials:
+                yield from ((("other", label), node) for label, node in enumerate(known.form.others.nodes) if node.live)
+        elif isinstance(option, ArraySpec):
+            for index in range(int(min(len(option.prefix) + 1, longest(option)))):
+                yield ("item", index), option.item(index)
+        elif isinstance(option, CountedSpec):
+            ways: dict[int, tuple[int, ...]] = {0: ()}
+            for state in numbers_of(ways):
+                for number, (node, after) in enumerate(option.live_choices(state)):
+                    ways.setdefault(after, (*ways[state], number))
+                    yield ("states", (*ways[state], number)), node
 
     # --- objects ---
     def _members(self, spec: ObjectSpec) -> _Members:
@@ -94,12 +139,19 @@ class DocumentDrawing:
             found = self._objects[id(spec)] = _Members(spec, self.values)
         return found
 
-    def _object(self, spec: ObjectSpec, room: int) -> bytes:
-        """The members that must be there, then optional ones while there is room."""
+    def _object(self, spec: ObjectSpec, room: int, slot: Slot | None) -> bytes:
+        """The members that must be there, then optional ones while there is room; that of the slot in any case."""
         known = self._members(spec)
         form, members, have = known.form, dict(known.needed), known.have
         most = NEVER if spec.most is None else spec.most
         left = room - known.cost
+        if slot is not None and slot[0] == "key":
+            more = (1 << slot[1] | form.dependents.get(slot[1], 0)) & ~have
+            if not more & ~form.allowed and len(members) + more.bit_count() <= most:
+                members |= {form.keys[b]: form.nodes[b] for b in bits_of(more)}
+                have, left = have | more, left - sum(known.prices[bit] for bit in bits_of(more))
+        elif slot is not None and slot[0] == "other" and len(members) < most:
+            members |= self._undeclared(form, members, NEVER, slot[1])
         for bit in self._shuffled(known.optional):
             more = (1 << bit | form.dependents.get(bit, 0)) & ~have
             if not more:
@@ -124,13 +176,15 @@ class DocumentDrawing:
         start = self.picks.number(0, max(len(bits) - 1, 0))
         return bits[start:] + bits[:start]
 
-    def _undeclared(self, form: ObjectForm, members: dict[bytes, ValueNode], left: int) -> dict[bytes, ValueNode]:
+    def _undeclared(
+        self, form: ObjectForm, members: dict[bytes, ValueNode], left: int, label: int | None = None
+    ) -> dict[bytes, ValueNode]:
         """A member that is not declared, if one fits; a declared name is never one, though it may be impossible."""
         if form.others is None or form.spec.existentials:
             return {}
-        label = 1 + self.picks.one(("class", id(form)), len(form.others.nodes))
-        node = form.others.nodes[label - 1]
-        words = form.keys_of_class(label)
+        label = self.picks.one(("class", id(form)), len(form.others.nodes)) if label is None else label
+        node = form.others.nodes[label]
+        words = form.keys_of_class(label + 1)
         for count in (len(members) + 2, REDRAWS + len(members)):  # few are cheaper to find
             for _, text, _ in words.cheapest(0, count):
                 key = b'"' + spelled(text) + b'":'
@@ -139,15 +193,16 @@ class DocumentDrawing:
         return {}
 
     # --- arrays ---
-    def _array(self, spec: ArraySpec, room: int, member: str) -> bytes:
+    def _array(self, spec: ArraySpec, room: int, member: str, slot: Slot | None) -> bytes:
         most = int(min(longest(spec), spec.least + (MORE_CORNER if self.picks.manner == "corners" else MORE_ITEMS)))
         count = self.picks.number(min(spec.least, most), most)
         if self.picks.manner == "corners":
             count = (spec.least, most)[self.picks.one(("items", id(spec)), 2)]
+        least = max(spec.least, slot[1] + 1) if slot is not None and slot[0] == "item" else spec.least
         nodes: list[ValueNode] = []
-        for index in range(count):
+        for index in range(max(count, least)):
             node = spec.item(index)
-            if index >= spec.least and (not node.live or self.values.cost(node) * (index + 1) > room):
+            if index >= least and (not node.live or self.values.cost(node) * (index + 1) > room):
                 break
             nodes.append(node)
         share = room // max(len(nodes), 1)
@@ -177,9 +232,12 @@ class DocumentDrawing:
             return list(seen.values())
         return self.values.distinct_texts(tuple(nodes[:least]), 0)
 
-    def _counted(self, spec: CountedSpec, room: int, member: str) -> bytes:
+    def _counted(self, spec: CountedSpec, room: int, member: str, slot: Slot | None) -> bytes:
         """A walk of its automaton, then the cheapest end."""
         state, nodes = 0, list[ValueNode]()
+        for number in slot[1] if slot is not None and slot[0] == "states" else ():
+            node, state = spec.live_choices(state)[number]
+            nodes.append(node)
         for _ in range(self.picks.number(0, MORE_ITEMS)):
             choices = [
                 choice for choice in spec.live_choices(state) if self.values.cost(choice[0]) * (len(nodes) + 1) <= room

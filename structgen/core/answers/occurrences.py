@@ -38,6 +38,7 @@ class Occurrence:
         name: of a list of names, which one.
         is_container: whether its parts are occurrences too: it is looked at where none of these is.
         under: the keywords passed on the path that read their subschema as a condition ("not", "if", "oneOf", ...).
+        depth: how much of the path leads to the schema that has the keyword.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class Occurrence:
     name: str = ""
     is_container: bool = False
     under: tuple[str, ...] = ()
+    depth: int = 0
 
     @property
     def pointer(self) -> str:
@@ -162,26 +164,28 @@ def _tokens(pointer: tuple[Any, ...]) -> Path:
 
 
 def _of_keyword(entry: Keyword, value: Any, path: Path, under: tuple[str, ...]) -> Iterator[Occurrence]:
-    name = entry.name
+    name, depth = entry.name, len(path) - 1
     if name == "required" and isinstance(value, list):
         for member in value:
-            yield Occurrence(path, name, "name", member, under=under)
+            yield Occurrence(path, name, "name", member, under=under, depth=depth)
     elif name == "oneOf":
-        yield Occurrence(path, name, "choice", under=under)
+        yield Occurrence(path, name, "choice", under=under, depth=depth)
     elif name == "if" or entry.subschemas == "none":
-        yield Occurrence(path, name, under=under)
+        yield Occurrence(path, name, under=under, depth=depth)
     elif name in ("then", "else") or name in _OPENED:
         inner = isinstance(value, dict) and bool(value)
-        yield Occurrence(path, name, "schema", is_container=inner, under=under)
+        yield Occurrence(path, name, "schema", is_container=inner, under=under, depth=depth)
     elif name in ("anyOf", *_DELETED) and not (name == "items" and _is_schema(value)):
-        yield Occurrence(path, name, is_container=name != "type", under=under)
+        yield Occurrence(path, name, is_container=name != "type", under=under, depth=depth)
     elif name == "dependencies":
-        yield Occurrence(path, name, under=under)
+        yield Occurrence(path, name, under=under, depth=depth)
     else:
         for child, pointer in entry.children(value, ()):
             if child not in (True, {}):
                 inner = isinstance(child, dict)
-                yield Occurrence((*path, *_tokens(pointer)), name, "schema", is_container=inner, under=under)
+                yield Occurrence(
+                    (*path, *_tokens(pointer)), name, "schema", is_container=inner, under=under, depth=depth
+                )
 
 
 def _is_schema(value: Any) -> bool:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from structgen.core.answers.applied import applied
 from structgen.core.answers.occurrences import (
     Occurrence,
+    Path,
     anything_in,
     dialect_for,
     occurrences,
@@ -20,6 +22,7 @@ from structgen.core.answers.occurrences import (
     without,
 )
 from structgen.core.answers.sources import schema_of
+from structgen.core.json_schema.dialects import Dialect
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.lowering import Lowered
 from structgen.core.json_text import loads_exact
@@ -95,7 +98,7 @@ def reasons(
     )
     value = _value(text) if not token and is_whole is not False else _NO_VALUE
     if value is not _NO_VALUE:
-        return forbidding(schema, lambda edited: holds(edited, value, options, registry), options, registry, MAX_EDITS)
+        return refusing(schema, value, options, registry)
     data = (text + token).encode()
     return forbidding(schema, lambda edited: _takes(edited, data, options, registry), options, registry, MAX_COMPILED)
 
@@ -120,6 +123,18 @@ def holds(schema: Any, value: Any, options: JsonOptions, registry: Registry[Any]
     return evaluate(lowered.root, value, lowered.refs)
 
 
+def refusing(schema: Any, value: Any, options: JsonOptions, registry: Registry[Any] | None) -> Reasons:
+    """The occurrences of a plain schema that refuse a value. Errors as `forbidding`."""
+    return forbidding(
+        schema,
+        lambda edited: holds(edited, value, options, registry),
+        options,
+        registry,
+        MAX_EDITS,
+        lambda dialect: applied(schema, value, dialect),
+    )
+
+
 def _takes(schema: Any, data: bytes, options: JsonOptions, registry: Registry[Any] | None) -> bool:
     """Whether a text may begin so."""
     from structgen.core.engines.json.compiled import compile_json_schema  # a quarter of what the module takes to load
@@ -137,11 +152,13 @@ def forbidding(
     options: JsonOptions,
     registry: Registry[Any] | None,
     most: int,
+    paths: Callable[[Dialect], set[Path] | None] = lambda _: None,
 ) -> Reasons:
     """The occurrences of a plain schema without which ``allows`` is true of it; single keywords before subschemas.
 
     Args:
         most: occurrences that are tried one by one; of a schema with more, nothing is said.
+        paths: those of the subschemas whose keywords may be among them; None: all.
 
     Raises:
         SchemaError: the schema as it is cannot be asked.
@@ -150,7 +167,9 @@ def forbidding(
         return Reasons()
     dialect = dialect_for(schema, options, registry)
     anything = anything_in(dialect)
-    listed = occurrences(schema, dialect)
+    listed, within = occurrences(schema, dialect), paths(dialect)
+    if within is not None:
+        listed = [one for one in listed if one.path[: one.depth] in within]
     if len(listed) > most:
         return Reasons()
 

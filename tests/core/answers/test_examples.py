@@ -13,9 +13,13 @@ import pytest
 from hypothesis import find, given, settings
 
 import structgen
-from structgen.core.answers.deciding import answering
+from structgen.core.answers.deciding import Questions, answering
+from structgen.core.answers.drawing import EARLY, DocumentDrawing
 from structgen.core.answers.examples import NearMisses
+from structgen.core.answers.joint import Joint
 from structgen.core.answers.occurrences import without
+from structgen.core.answers.picking.picks import RandomPicks
+from structgen.core.json_schema.lowering import Lowered
 from structgen.errors import ConstraintError, OptionsError, UnsatisfiableSchemaError
 from structgen.testing import from_constraint
 from tests.cli.running import run
@@ -52,6 +56,27 @@ def test_random_schemas_allow_their_examples(seed: int, style: Any) -> None:
             continue
         for one in drawn:
             assert pair.valid(0, read(one.text)) is not False, (pair.schemas[0], one.text)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_documents_on_the_way_to_alternatives_are_allowed_and_meet_them(seed: int) -> None:
+    unmet = total = 0
+    for number in range(70_000 + seed * 12, 70_000 + (seed + 1) * 12):
+        pair = Pair(number)
+        options = answering(pair.options())
+        try:
+            joint = Joint([Lowered(pair.schemas[0], options, None)], options)
+            node = Questions(joint, options).node_of(joint.roots[0])
+            drawing = None if node is None else DocumentDrawing(node, options, RandomPicks(seed), 100)
+            texts = [] if drawing is None else [drawing.document() for _ in range(EARLY)]
+            while drawing is not None and drawing.routes().is_open and len(texts) < 200:
+                texts.append(drawing.document())
+        except ConstraintError:
+            continue
+        assert all(pair.valid(0, read(text)) is not False for text in texts[EARLY:]), pair.schemas[0]
+        unmet += drawing is not None and bool(drawing.routes().unmet)
+        total += 1
+    assert unmet <= total // 4
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from structgen.core.engines.json.value_graph.items import CountedSpec, CountedState
 from structgen.core.json_schema.budget import StepBudget
@@ -152,7 +152,7 @@ class CountedArrays:
             yield (TRUE if count >= counter.least and not strict else counter.value), count + 1
 
 
-def numbers_of(numbers: dict[K, int]) -> Iterator[K]:
+def numbers_of(numbers: dict[K, Any]) -> Iterator[K]:
     """The keys of a dict that grows meanwhile, in order of insertion."""
     done = 0
     while done < len(numbers):
