@@ -1,6 +1,6 @@
 """How many quotes are not in their source: three of each document, with ``QuoteOf`` and with plain strings.
 
-    python benchmarks/grounded_quotes.py --documents 300
+    python benchmarks/grounded_quotes.py --documents 300 [--plain 60]
 
 Documents are letters of six sentences, whose names, dates and complaints are drawn by seed. A quote counts as outside
 if `str.find` does not find it.
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 import random
-import time
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from structgen import Corpus, Generator, QuoteOf
+from structgen import Corpus, Generator, QuoteOf, json_schema
 
 NAMES = ["Okafor", "Lind", "Brandt", "Iyer", "Moreau", "Tanaka", "Silva", "Novak"]
 PLACES = ["Quay Street", "Mill Lane", "Station Road", "the old harbour", "Castle Square"]
@@ -29,6 +28,7 @@ SENTENCES = [
     "On {n} {month} {name} promised that it would be mended within {n} days.",
     "The heating works, but {fault}.",
 ]
+TASK = "Quote three passages of this letter, word for word, that say what is wrong."
 MONTHS = ["January", "March", "April", "July", "October"]
 
 
@@ -45,33 +45,32 @@ def letter(seed: int) -> str:
     return f"Dear {rng.choice(NAMES)},\n" + "\n".join(texts) + f"\nYours, {rng.choice(NAMES)}"
 
 
-def outside(generator: Generator, source: str, kind: Any) -> tuple[int, int]:
-    """(quotes, those that the source does not have) of one answer."""
-    prompt = f"Quote three passages of this letter, word for word, that say what is wrong.\n\n{source}"
-    answer = Annotated[list[kind], Field(min_length=3, max_length=3)]
-    quotes = generator.generate(prompt, answer, max_new_tokens=160).value
-    return len(quotes), sum(source.find(quote) < 0 for quote in quotes)
-
-
 def main() -> None:
     """Ask for both kinds of each document, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documents", type=int, default=300)
-    parser.add_argument("--seconds", type=float, default=1e9, help="Stop after so long.")
+    parser.add_argument("--first", type=int, default=0, help="The seed of the first.")
+    parser.add_argument("--plain", type=int, help="Ask for plain strings of so many of them only.")
     asked = parser.parse_args()
-    generator, start = Generator(), time.monotonic()
-    size = Field(min_length=8, max_length=60)
-    counts = {"QuoteOf": [0, 0], "plain string": [0, 0]}
-    for number in range(asked.documents):
-        if time.monotonic() - start > asked.seconds:
-            break
-        source = letter(number)
-        quoted = Annotated[str, QuoteOf(Corpus.build(source, "word")), size]
-        for name, kind in (("QuoteOf", quoted), ("plain string", Annotated[str, size])):
-            for place, count in enumerate(outside(generator, source, kind)):
-                counts[name][place] += count
-        shown = ", ".join(f"{name} {wrong} of {quotes}" for name, (quotes, wrong) in counts.items())
-        print(f"{number + 1} documents; outside of the source: {shown}", flush=True)
+    numbers = range(asked.first, asked.first + asked.documents)
+    plain = numbers if asked.plain is None else numbers[: asked.plain]
+    generator, size = Generator(), Field(min_length=8, max_length=60)
+    for name, seeds in (("QuoteOf", numbers), ("plain string", plain)):
+        sources = [letter(seed) for seed in seeds]
+        prompts = [f"{TASK}\n\n{text}" for text in sources]
+        kinds: list[Any] = [
+            Annotated[str, QuoteOf(Corpus.build(text, "word")), size] if name == "QuoteOf" else Annotated[str, size]
+            for text in sources
+        ]
+        answers = [json_schema(Annotated[list[kind], Field(min_length=3, max_length=3)]) for kind in kinds]
+        quotes = wrong = done = 0
+        for row, result in generator.stream_batch(prompts, answers, max_new_tokens=160):
+            if isinstance(result, Exception):
+                raise result
+            done, quotes = done + 1, quotes + len(result.value)
+            wrong += sum(sources[row].find(quote) < 0 for quote in result.value)
+            if done % 20 == 0 or done == len(sources):
+                print(f"{name}: {done} documents; outside of the source: {wrong} of {quotes}", flush=True)
 
 
 if __name__ == "__main__":

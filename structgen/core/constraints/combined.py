@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 from structgen.core.compilers import compile_choice, compile_intersection
 from structgen.core.constraints.base import Constraint, instruction_of, settled_of
 from structgen.core.constraints.cache import COMPILED, content_key, joined
+from structgen.core.constraints.filtered_names import compile_filtered_names
 from structgen.core.constraints.parts import BYTES, compile_together
 from structgen.core.engines.capture import Captures
 from structgen.core.engines.captures.capturing import captures_of, with_captures
@@ -213,7 +214,8 @@ class IntersectionConstraint(_Combination):
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         parts = [compile_together([part], vocabulary)[0] for part in self.parts]
-        return compile_intersection(parts, vocabulary, [type(part).__name__ for part in self.parts])
+        named = compile_filtered_names(self.parts, parts, vocabulary)
+        return named or compile_intersection(parts, vocabulary, [type(part).__name__ for part in self.parts])
 
     def parse(self, text: str) -> Any:
         """The value of the first part."""
@@ -258,7 +260,8 @@ def intersect(*constraints: Constraint | str) -> IntersectionConstraint:
     """What all of some constraints allow: ``a & b``. Strings stand for themselves. The value is the first's.
 
     One of the constraints may be a grammar with recursion (Lark with the dynamic lexer, GBNF, EBNF); the others are
-    regular: expressions, choices, phrases, grammars without recursion, and what unites or joins these.
+    regular: expressions, choices, phrases, grammars without recursion, and what unites or joins these. Beside names
+    (``one_of``, a choice of 1,000 options or more) any constraints may be: of the names those stay that all allow.
 
     Raises:
         ConstraintError: no constraints, or something that is none; when compiled: JSON, tools, contextual Lark and

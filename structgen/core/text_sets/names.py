@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -115,11 +115,15 @@ class NameSet(SortedTexts):
         added = set(_encoded_names(add))
         return self._of(added.union(name for name in self._names() if name not in gone))
 
+    def kept(self, chosen: Callable[[bytes], bool]) -> NameSet | None:
+        """The names, in UTF-8, that are chosen; None: none is."""
+        kept = [name for name in self._names() if chosen(name)]
+        return self._in_order(kept) if kept else None
+
     def without_bytes(self, missing: Iterable[int]) -> NameSet | None:
         """The names that have none of some bytes; None: all have some."""
         gone = frozenset(missing)
-        kept = [name for name in self._names() if gone.isdisjoint(name)]
-        return self._in_order(kept) if kept else None
+        return self.kept(gone.isdisjoint)
 
     @cached_property
     def shortest(self) -> Int32:  # type: ignore[override]

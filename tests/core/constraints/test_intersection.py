@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
 from collections.abc import Callable
 from functools import cache
@@ -136,3 +137,36 @@ def test_the_value_is_the_first_parts() -> None:
 def test_what_cannot_be_is_refused_by_name(make: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words.replace("(", r"\(")):
         make().compile(BYTES)
+
+
+NAMED: dict[str, Callable[[], Any]] = {
+    "names": lambda: structgen.one_of(["ab", "b", "(a)", "zz"]),
+    "expression": lambda: structgen.regex("[ab]+"),
+    "many options": lambda: structgen.choice([f"{'ab' * (n % 3)}{n}" for n in range(1500)] + ["ab", "aab"]),
+    "quotes": lambda: structgen.substring_of("aab(a)b1"),
+    "phrases": lambda: structgen.avoiding(["aa", "1"]),
+    "grammar": lambda: structgen.lark(NESTED),
+    "JSON": lambda: structgen.json_schema({"type": "integer", "multipleOf": 4}),
+}
+
+
+@pytest.mark.parametrize("other", NAMED)
+@pytest.mark.parametrize("seed", range(3))
+def test_names_with_anything(seed: int, other: str) -> None:
+    """Of the names those stay that the other allows, whichever comes first; judged by both alone."""
+    rng = random.Random(seed)
+    names = {"".join(rng.choices("ab(1)+2", k=rng.randint(1, 4))) for _ in range(120)} | {"12", "ab", "b", "a", "aab"}
+    constraint = NAMED[other]()
+    kept = {name for name in names if taken(constraint, name)[1]}
+    both = structgen.one_of(names) & constraint if seed % 2 else constraint & structgen.one_of(names)
+    assert kept and {name for name in names if taken(both, name)[1]} == kept
+    for text in ("zzz", "ab1", *(name[:-1] for name in names)):
+        assert taken(both, text)[1] == (text in kept)
+        assert taken(both, text)[0] == any(name.startswith(text) for name in kept)
+
+
+def test_no_name_is_left() -> None:
+    with pytest.raises(EmptyLanguageError, match="no text is allowed by all"):
+        (structgen.one_of(["a"]) & structgen.regex("b+")).compile(BYTES)
+    with pytest.raises(ConstraintError, match="QuotesConstraint cannot be intersected"):
+        (structgen.substring_of("abc") & structgen.substring_of("bcd")).compile(BYTES)
