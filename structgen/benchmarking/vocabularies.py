@@ -48,22 +48,27 @@ def load_vocabulary(name: str, tokenizers: Path) -> BenchVocabulary:
     if name == "smollm2":
         return _from_smollm2()
     if name in NAMES:
-        return _from_rank_file(name, tokenizers / f"{name}_base.tiktoken")
+        return _from_rank_file(name, tokenizers)
     raise ValueError(f"unknown vocabulary {name!r}: expected one of {', '.join(NAMES)}")
 
 
-def _from_rank_file(name: str, path: Path) -> BenchVocabulary:
-    """A tiktoken encoding from its rank file ("base64 rank" lines) and the split pattern and specials beside it."""
+def tiktoken_encoding(name: str, tokenizers: Path) -> Any:
+    """An encoding of tiktoken from its rank file ("base64 rank" lines) and the .json file of the same name."""
     import tiktoken
 
+    path = tokenizers / f"{name}_base.tiktoken"
     lines = path.read_bytes().splitlines()
     ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in lines if line)}
     settings = json.loads(path.with_suffix(".json").read_text())
-    encoding = tiktoken.Encoding(
+    return tiktoken.Encoding(
         name, pat_str=settings["pat_str"], mergeable_ranks=ranks, special_tokens=settings["special_tokens"]
     )
+
+
+def _from_rank_file(name: str, tokenizers: Path) -> BenchVocabulary:
+    encoding = tiktoken_encoding(name, tokenizers)
     tokens = [b""] * encoding.n_vocab
-    for token, rank in ranks.items():
+    for token, rank in encoding._mergeable_ranks.items():
         tokens[rank] = token
     return BenchVocabulary(name, tokens, encoding.eot_token, encoding.encode_ordinary)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
-from structgen.core.bounded_cache import Same
+from structgen.core.bounded_cache import BoundedCache, Same
 from structgen.core.grammars.rust_regex import AskedClasses, parse_fancy_regex
 from structgen.core.regex import charset
 from structgen.core.regex.charset import CharSet, complement, corrected
@@ -57,7 +58,12 @@ def canonical_spelling(tokenizer: Any, vocabulary: Vocabulary) -> CanonicalSpell
     Raises:
         TokenizerError: it is no byte-level BPE, or does something that is not followed here, by its name.
     """
-    return _built(Same(tokenizer), vocabulary)
+    key = Same(tokenizer)
+    with _LOCKS.put(key, threading.Lock()):  # requests that come together wait for the one that builds
+        return _built(key, vocabulary)
+
+
+_LOCKS: BoundedCache[Same, threading.Lock] = BoundedCache(16)
 
 
 @lru_cache(4)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from structgen.core.tokenization.canonical import AT_START, CanonicalSpelling
-from structgen.core.tokenization.reading import GPT2, canonical_spelling
+from structgen.core.tokenization.canonical import AT_START, BytePairEncoding, CanonicalSpelling
+from structgen.core.tokenization.reading import GPT2, canonical_spelling, of_document
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import TokenizerError
 from tests.core.tokenization.small_tokenizers import PATTERNS, PIECES, encode, tokenizers, trained
@@ -70,6 +73,27 @@ def test_added_tokens_that_are_text_are_spelled_anywhere(name: str) -> None:
     tokens = {text: tokenizer.token_to_id(text) for text in ("<t>", "<", "q", "a")}
     assert canonical.spells([]) and canonical.spells([tokens["q"], tokens["q"], tokens["<t>"]])
     assert not canonical.spells([tokens["<"], *encode(tokenizer, "t"), *encode(tokenizer, ">")])
+
+
+def test_threads_that_ask_at_once_wait_for_one_that_builds() -> None:
+    tokenizer, vocabulary, _ = spelling("gpt2")
+    asked, everybody = list[int](), threading.Barrier(4)
+
+    class Counted:
+        def byte_pair_encoding(self) -> BytePairEncoding:
+            asked.append(1)
+            return of_document(json.loads(tokenizer.to_str()))
+
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            return encode(tokenizer, text)
+
+    def ask(tokenizer: Any) -> CanonicalSpelling:
+        everybody.wait()
+        return canonical_spelling(tokenizer, vocabulary)
+
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(ask, [Counted()] * 4))
+    assert asked == [1] and len({id(each) for each in made}) == 1
 
 
 def test_names_of_added_tokens_are_never_spelled() -> None:

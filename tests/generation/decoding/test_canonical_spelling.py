@@ -9,11 +9,17 @@ from typing import Any, cast
 import pytest
 
 import structgen as sg
+from structgen.core.constraints.json import as_constraint
+from structgen.core.tokenization.reading import canonical_spelling
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, TokenizerError
+from structgen.generation.decoding.output import Output
 from structgen.generation.generator import Generator
-from structgen.generation.models.tiny import TinyModel
+from structgen.generation.models.tiny import TinyModel, TinyRows
 from structgen.generation.options import checked_settings
+from structgen.generation.sampling import SamplingParams
+from structgen.generation.scheduler.request import Request
+from structgen.generation.scheduler.scheduler import Scheduler
 from structgen.generation.speculative.model_drafter import ModelDrafter
 from tests.core.tokenization.small_tokenizers import PATTERNS, encode, tokenizers, trained
 from tests.many import cases
@@ -134,3 +140,38 @@ def test_what_has_no_canonical_spelling_is_refused() -> None:
     other = Generator(made.model, unigram, vocabulary=made.vocabulary)
     with pytest.raises(TokenizerError, match="Unigram"):
         other.generate("a", SCHEMA, spelling="canonical")
+
+
+class Counting(TinyRows):
+    """Counts the tokens that are read."""
+
+    tokens = 0
+
+    def read(self, parts: Any) -> Any:
+        self.tokens += sum(len(part.tokens) for part in parts)
+        return super().read(parts)
+
+
+@pytest.mark.parametrize("kind", CONSTRAINTS)
+def test_the_next_turn_reads_no_token_again(kind: str) -> None:
+    """The tokenizer makes of the chat what was read: what the model has written is in the scheduler's cache."""
+    made, constraint = generator("gpt2"), as_constraint(CONSTRAINTS[kind]) or sg.regex(r"[\s\S]*")
+    backend = made.tokenizer.backend_tokenizer
+    canonical = canonical_spelling(made.tokenizer, made.vocabulary)
+    for seed in cases(50, 3):
+        scheduler = Scheduler(reader := Counting(TinyModel(made.vocabulary.size, seed=0)))
+        asked = "the ab, the 12! " * 12 + "<e>"
+        output = Output(
+            made.vocabulary, constraint.compile(made.vocabulary).matcher(), SamplingParams(1.0, seed=seed),
+            max_new_tokens=30, spelling=canonical,
+        )  # fmt: skip
+        first = scheduler.submit(Request(encode(backend, asked), output))
+        while not scheduler.is_idle:
+            scheduler.step()
+        written = made.vocabulary.decode(output.token_ids).decode()
+        read, chat = reader.tokens, encode(backend, f"{asked}{written}<e>the next<e>")
+        assert chat[: len(first.request.prompt) + len(output.token_ids)] == [*first.request.prompt, *output.token_ids]
+        turn = scheduler.submit(Request(chat, Output(made.vocabulary, None, SamplingParams(), max_new_tokens=1)))
+        while not scheduler.is_idle:
+            scheduler.step()
+        assert turn.cached_tokens == read > len(first.request.prompt)  # (what had to come was written, and not read)

@@ -38,6 +38,7 @@ SEARCHES = {
     "none": structgen.avoiding(["ab", "+a", "é"]),
     "any": structgen.including(["ba", "a a"], "any"),
     "all": structgen.including(["a", "b", ")"]),
+    "word": structgen.avoiding("a", words=True),
     "few": structgen.including(["a", "aa"], "ordered", at_most=5),
 }
 VOCABULARY = Vocabulary(
@@ -72,7 +73,7 @@ def mask(matcher: Any) -> list[int]:
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_prefixes_against_the_written_product(name: str, search: str) -> None:
-    """Every mask, and whether the text may stop, along random walks: 20 pairs of a grammar and an automaton."""
+    """Every mask, and whether the text may stop, along random walks: 25 pairs of a grammar and an automaton."""
     dfa = phrase_dfa(SEARCHES[search].search)
     try:
         grammar, both = paired(GRAMMARS[name], dfa, VOCABULARY)
