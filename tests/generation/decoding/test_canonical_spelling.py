@@ -174,4 +174,4 @@ def test_the_next_turn_reads_no_token_again(kind: str) -> None:
         turn = scheduler.submit(Request(chat, Output(made.vocabulary, None, SamplingParams(), max_new_tokens=1)))
         while not scheduler.is_idle:
             scheduler.step()
-        assert turn.cached_tokens == read > len(first.request.prompt)  # (what had to come was written, and not read)
+        assert turn.cached_tokens == read >= len(first.request.prompt)  # (what had to come was written, and not read)
