@@ -109,14 +109,14 @@ Place = Sequence["str | int"]
 """Where in JSON data: keys and indices from its root."""
 
 
-def dotted(place: Place) -> str:
+def dotted(path: Place) -> str:
     """``messages[0].content`` of ``("messages", 0, "content")``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def pointer_to(place: Place) -> str:
+def pointer_to(path: Place) -> str:
     """The JSON Pointer (RFC 6901) of a place."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in place)
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 class SpecificationError(ConstraintError):

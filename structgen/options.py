@@ -139,19 +139,19 @@ def changed_options(options: JsonOptions, changes: Any) -> JsonOptions:
     return replace(options, **changes)
 
 
-def near_name(name: str, known: Iterable[str]) -> str | None:
+def near_name(name: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant: some slips away, or begun alike; None: none is near."""
-    plain = {_plain(one): one for one in reversed(list(known))}
-    own = _plain(name)
-    near = get_close_matches(own, list(plain), 1, NEAR)
-    if not near and len(own) >= MIN_BEGINNING:
-        near = [one for one in plain if one.startswith(own)][-1:]
+    plain = {_plain(one): one for one in reversed(list(names))}
+    plain_name = _plain(name)
+    near = get_close_matches(plain_name, list(plain), 1, NEAR)
+    if not near and len(plain_name) >= MIN_BEGINNING:
+        near = [one for one in plain if one.startswith(plain_name)][-1:]
     return plain[near[0]] if near else None
 
 
-def near_or_known(name: Any, known: Iterable[str], most: int = MOST_SHOWN) -> str:
+def near_or_known(name: Any, known_names: Iterable[str], most: int = MOST_SHOWN) -> str:
     """What to say where a name is not among those that are known: the nearest, or what there is, ``most`` of it."""
-    names = list(known)
+    names = list(known_names)
     near = near_name(str(name), names)
     if near:
         return f"did you mean {near!r}?"
@@ -164,7 +164,7 @@ def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower() or name
 
 
-def refuse_name(name: Any, known: Sequence[str], hints: Mapping[str, str] | None = None) -> NoReturn:
+def refuse_name(name: Any, names: Sequence[str], hints: Mapping[str, str] | None = None) -> NoReturn:
     """Refuse an option that does not exist, with what stands in for it, or the nearest one that does.
 
     Args:
@@ -173,8 +173,8 @@ def refuse_name(name: Any, known: Sequence[str], hints: Mapping[str, str] | None
     Raises:
         OptionsError: always.
     """
-    rest = (hints or {}).get(name) or near_or_known(name, known)
-    raise OptionsError(f"there is no option {name!r}; {rest}", option=str(name))
+    remaining = (hints or {}).get(name) or near_or_known(name, names)
+    raise OptionsError(f"there is no option {name!r}; {remaining}", option=str(name))
 
 
 def checked_options(options: Any) -> JsonOptions:
@@ -246,5 +246,5 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _refuse(name: str, found: Any, expected: str) -> NoReturn:
-    raise OptionsError(f"JsonOptions.{name} is {found!r:.100}; expected {expected}", option=name, value=found)
+def _refuse(name: str, value: Any, expected: str) -> NoReturn:
+    raise OptionsError(f"JsonOptions.{name} is {value!r:.100}; expected {expected}", option=name, value=value)

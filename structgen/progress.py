@@ -98,7 +98,7 @@ class Wait:
         self._callback = _CALLBACK.get()
         self._began = time.monotonic()
         self.due = self._began + SECONDS  # when it is told next
-        self._is_told = self._is_over = False
+        self._is_reported = self._is_over = False
         self._next_part, self._logged = 0.0, 0
         self.telling: threading.Lock | None = None  # so that nothing comes after the last event; None: it was not due
 
@@ -123,9 +123,9 @@ class Wait:
         """So many parts more are done."""
         self._done += parts
         now = time.monotonic()
-        if self._each and self._is_told and now >= self._next_part:
+        if self._each and self._is_reported and now >= self._next_part:
             self._next_part = now + PART_SECONDS
-            self.tell()
+            self.report()
 
     def is_due(self, now: float) -> bool:
         """Whether it is to be told. The watch's lock is held, and taken once more before the wait is over."""
@@ -134,21 +134,21 @@ class Wait:
         self.telling = self.telling or threading.Lock()
         return True
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Say that it goes on, unless it is over."""
         assert self.telling is not None, "it was due"
         with self.telling:
             if not self._is_over:
                 self.due = time.monotonic() + SECONDS
-                self._say(first=not self._is_told)
-                self._is_told = True
+                self._say(first=not self._is_reported)
+                self._is_reported = True
 
     def end(self) -> None:
         """Say that it is over, if it was told of. It was due."""
         assert self.telling is not None, "it was due"
         with self.telling:
             self._is_over = True
-            if self._is_told:
+            if self._is_reported:
                 self._say(first=False)
 
     def _say(self, *, first: bool) -> None:
@@ -224,7 +224,7 @@ class _Watch:
                     return
                 due = [wait for wait in self._waits if wait.is_due(now)]
             for wait in due:
-                wait.tell()
+                wait.report()
             with self._lock:
                 pause = max(0.0, min((wait.due for wait in self._waits), default=now) - time.monotonic())
 

@@ -130,19 +130,19 @@ def run(
         for number, call in enumerate(calls):
             done = _called(functions[call.name], call, on_error) if number < left else _too_many(call, max_calls)
             made.append(done)
-            messages.append({"role": result_role, "name": call.name, "content": _told(done)})
+            messages.append({"role": result_role, "name": call.name, "content": _reply_to(done)})
 
 
 def _functions(tools: Any) -> dict[str, PythonTool]:
-    found: dict[str, PythonTool] = {}
+    functions: dict[str, PythonTool] = {}
     for read in read_tools(tools):
         if read.function is None:
             raise OptionsError(
                 f"the tool {read.name!r} is a definition, which cannot be called here; give the function, or call "
                 "what tool_call(...) reads yourself"
             )
-        found[read.name] = read.function
-    return found
+        functions[read.name] = read.function
+    return functions
 
 
 def _called(function: PythonTool, call: ToolCall, on_error: str) -> CalledTool:
@@ -159,7 +159,7 @@ def _too_many(call: ToolCall, most: int) -> CalledTool:
     return CalledTool(call, error=ToolCallError(message, name=call.name, value=call.arguments))
 
 
-def _told(done: CalledTool) -> str:
+def _reply_to(done: CalledTool) -> str:
     """What the model is told of a call."""
     if done.error is not None:
         return f"Error: {done.error}"

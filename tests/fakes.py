@@ -150,7 +150,7 @@ class FakeMatcher:
     def stats(self) -> dict[str, int]:
         return {}
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         return self.text
 
     def shortest_completion(self) -> bytes:

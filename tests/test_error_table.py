@@ -24,7 +24,7 @@ from structgen.core.constraints.specs import ConstraintSpec
 from structgen.core.engines.captures import chart
 from structgen.core.regex import dfa
 from structgen.core.vocabulary.vocabulary import TextVocabulary
-from structgen.generation.batch_files.lines import RowFile
+from structgen.generation.batch_files.lines import PromptFile
 from structgen.generation.decoding.output import Output
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
@@ -78,7 +78,7 @@ def scheduled(error: str) -> Callable[[], Any]:
 
     def cause() -> None:
         clock = [0.0]
-        scheduler = Scheduler(generator().reader, SchedulerLimits(rows=1, waiting=2), clock=lambda: clock[0])
+        scheduler = Scheduler(generator().reader, SchedulerLimits(sequences=1, waiting=2), clock=lambda: clock[0])
         first = scheduler.submit(Request([2], Output(WORDS, None, SamplingParams(), max_new_tokens=50)))
         scheduler.step()
         output = Output(WORDS, None, SamplingParams(), max_new_tokens=50)
@@ -215,7 +215,7 @@ TABLE: dict[str, Row] = {
         {"option": "key_order", "value": "some"},
     ),
     "InputFileError": Row(
-        lambda: RowFile.of("rows", b'{"prompt": "a"}\n{"pro').check(),
+        lambda: PromptFile.of("rows", b'{"prompt": "a"}\n{"pro').check(),
         ["rows, line 2", "JSON"],
         {"line": 2, "text": '{"pro'},
     ),

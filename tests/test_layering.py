@@ -13,6 +13,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 from tests.package_sources import PATHS, text
 
 # The stages in order. Members of one stage may import each other, but not in a circle.
@@ -229,6 +231,29 @@ def test_no_circle_of_folders() -> None:
     assert not circle(graph), "folders import each other in a circle"
 
 
+def picture(top: str) -> list[list[str]]:
+    """The folders and loose files right below a package, those that import none of the others first."""
+    graph: dict[str, set[str]] = {}
+    for module, source in MODULES.items():
+        if module.startswith(f"{top}."):
+            box = module.removeprefix(f"{top}.").split(".")[0]
+            names = [name for name in imported(module, source) if name.startswith(f"{top}.")]
+            graph.setdefault(box, set()).update(name.removeprefix(f"{top}.").split(".")[0] for name in names)
+            graph[box].discard(box)
+    levels, sorter = [], TopologicalSorter(graph)
+    sorter.prepare()
+    while sorter.is_active():
+        levels.append(sorted(sorter.get_ready()))
+        sorter.done(*levels[-1])
+    return levels
+
+
+@pytest.mark.parametrize("top", ["structgen", "structgen.core"])
+def test_the_picture_of_imports_is_taken_in_at_a_glance(top: str) -> None:
+    levels = picture(top)
+    assert len(levels) <= 14 and sum(map(len, levels)) <= 24, "\n".join(map(" ".join, levels))
+
+
 def test_one_place_knows_all_engines() -> None:
     """Constraints, decoders and servers see the protocols; an engine knows itself, and composed grammars the one that
     they are built on."""
@@ -301,3 +326,8 @@ def test_a_backward_import_is_seen() -> None:
     )
     assert list(imported("x", "if TYPE_CHECKING:\n    import y\nimport z", for_types=False)) == ["z"]
     assert circle({"a": {"b"}, "b": {"a"}})
+
+
+if __name__ == "__main__":  # python -m tests.test_layering: the picture, a level a line
+    for level in [*picture("structgen"), [], *picture("structgen.core"), [], *picture("structgen.generation")]:
+        print(*level)

@@ -94,7 +94,7 @@ async def constraint(lab: Lab) -> Found:
 
 def _both(generator: Generator, seed: int) -> tuple[list[float], float]:
     """Each step's time under constraints over that without, and the share of masks in it."""
-    schedulers = [Scheduler(ragged_reader(generator.model, 0), SchedulerLimits(rows=ROWS)) for _ in range(2)]
+    schedulers = [Scheduler(ragged_reader(generator.model, 0), SchedulerLimits(sequences=ROWS)) for _ in range(2)]
     recorded = []
     for row in range(ROWS):
         prompt = list(generator.tokenizer.encode(words(seed + row, 40)))

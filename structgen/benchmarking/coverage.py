@@ -80,10 +80,10 @@ def check_files(paths: Iterable[Path]) -> None:
     """
     for path in paths:
         try:
-            found = json.loads(path.read_bytes())
+            record = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"Cannot read {path}: {error}") from error
-        if not (isinstance(found, dict) and "schema" in found and isinstance(found.get("tests"), list)):
+        if not (isinstance(record, dict) and "schema" in record and isinstance(record.get("tests"), list)):
             raise DataError(
                 f'{path} is no MaskBench file: expected {{"schema": ..., "tests": [{{"valid": true, "data": ...}}]}}; '
                 "what of a plain schema is enforced says structgen check."
@@ -98,19 +98,19 @@ def run_coverage(paths: Sequence[Path], engines: Sequence[str], setting: Setting
         WorkerError: an engine's process does not come up.
     """
     file = RecordFile(out or Path(os.devnull), setting.describe())
-    known = cast("list[Record]", file.records)
+    records_before = cast("list[Record]", file.records)
     with file:
-        known += _run_missing(paths, engines, setting, file, known)
+        records_before += _run_missing(paths, engines, setting, file, records_before)
     chosen, order = {path.stem for path in paths}, {name: position for position, name in enumerate(engines)}
-    shown = [record for record in known if record["schema"] in chosen and record["engine"] in order]
+    shown = [record for record in records_before if record["schema"] in chosen and record["engine"] in order]
     return sorted(shown, key=lambda record: order[record["engine"]])
 
 
 def _run_missing(
-    paths: Sequence[Path], engines: Sequence[str], setting: Setting, file: RecordFile, known: Iterable[Record]
+    paths: Sequence[Path], engines: Sequence[str], setting: Setting, file: RecordFile, records_before: Iterable[Record]
 ) -> Iterator[Record]:
     """Yield, and append to ``file``, the records that are not known yet."""
-    done = {(record["engine"], record["schema"]) for record in known}
+    done = {(record["engine"], record["schema"]) for record in records_before}
     todo = {engine: [path for path in paths if (engine, path.stem) not in done] for engine in engines}
     limits = Limits(setting.time_limit_s, setting.memory_limit_bytes)
     workers = {engine: Worker(CoverageServer, (engine, setting), limits) for engine in engines if todo[engine]}

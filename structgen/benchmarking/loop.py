@@ -174,25 +174,25 @@ def write_together(model: LanguageModel, prompt: tuple[Any, Any], drafts: Sequen
     """
     logits, cache = prompt
     live = [draft for draft in drafts if draft.finish is None]
-    place, width = {id(draft): 0 for draft in live}, 1
+    index, width = {id(draft): 0 for draft in live}, 1
     while live:
         for draft in live:
             if not draft.pending:
                 mark(draft.label)
-                took = _choose(draft, logits[place[id(draft)]])
+                took = _choose(draft, logits[index[id(draft)]])
                 draft.first_ns = draft.first_ns or took
         mark(None)
         live = [draft for draft in live if draft.finish is None and not draft.error]
         if not live:
             return
-        texts = list(dict.fromkeys((place[id(draft)], draft.pending[0]) for draft in live))
+        texts = list(dict.fromkeys((index[id(draft)], draft.pending[0]) for draft in live))
         rows = [row for row, _ in texts]
         if rows != list(range(width)):
             cache.select(rows)
             width = len(rows)
         logits = model.forward([[token] for _, token in texts], cache)[:, -1]
         for draft in live:
-            place[id(draft)] = texts.index((place[id(draft)], draft.pending.pop(0)))
+            index[id(draft)] = texts.index((index[id(draft)], draft.pending.pop(0)))
 
 
 def _choose(draft: Draft, logits_row: Any) -> int:

@@ -50,8 +50,8 @@ def pairs(setting: ModelSetting) -> list[tuple[str, str]]:
     return [(e, s) for e in setting.engines for s in (first if e == DECODER else setting.samplings)]
 
 
-def _missing(cases: Sequence[Case], setting: ModelSetting, known: Sequence[Record]) -> Iterator[Job]:
-    done = {(record["schema"], record["engine"], record["sampling"]) for record in known}
+def _missing(cases: Sequence[Case], setting: ModelSetting, records_before: Sequence[Record]) -> Iterator[Job]:
+    done = {(record["schema"], record["engine"], record["sampling"]) for record in records_before}
     for case in cases:
         wanted = tuple(pair for pair in pairs(setting) if (case.name, *pair) not in done)
         if wanted:

@@ -40,10 +40,10 @@ WIDTH, ROW = 9.0, 0.24  # inches: of a plot, and of a line of text
 def plots(title: str, records: Sequence[Record], timed: Sequence[Record]) -> str:
     """The plot for the section of this title, in the colours of its page; "" where it has none; ``timed`` are the
     records whose times compare."""
-    found = plot_of(title, records, timed)
-    if found is None:
+    plot = plot_of(title, records, timed)
+    if plot is None:
         return ""
-    text = svg_text(*found)
+    text = svg_text(*plot)
     for colour, variable in OF_PAGE.items():
         text = text.replace(colour, variable)
     return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title)}" ', 1)
@@ -71,19 +71,19 @@ def plot_of(
 
 def _coverage_bars(figure: Any, records: Sequence[Record]) -> None:
     """A bar an engine: valid, finished but invalid, unfinished, not taken; they add up to all schemas."""
-    found = {e: c for e, c in summary.by_engine(records, summary.coverage).items() if c.schemas}
+    covered = {e: c for e, c in summary.by_engine(records, summary.coverage).items() if c.schemas}
     parts = [
-        ("valid", "#0072B2", [c.valid / c.schemas for c in found.values()]),
-        ("finished, not valid", "#D55E00", [(c.finished - c.valid) / c.schemas for c in found.values()]),
-        ("cut off by the budget", "#97A3B0", [(c.declared - c.finished) / c.schemas for c in found.values()]),
-        ("not taken", GRID, [1 - c.declared / c.schemas for c in found.values()]),
+        ("valid", "#0072B2", [c.valid / c.schemas for c in covered.values()]),
+        ("finished, not valid", "#D55E00", [(c.finished - c.valid) / c.schemas for c in covered.values()]),
+        ("cut off by the budget", "#97A3B0", [(c.declared - c.finished) / c.schemas for c in covered.values()]),
+        ("not taken", GRID, [1 - c.declared / c.schemas for c in covered.values()]),
     ]
     axes = figure.subplots()
-    left, places = np.zeros(len(found)), np.arange(len(found))
+    left, places = np.zeros(len(covered)), np.arange(len(covered))
     for label, colour, shares in parts:
         axes.barh(places, 100 * np.array(shares), left=left, color=colour, label=label, height=0.62)
         left += 100 * np.array(shares)
-    axes.set_yticks(places, list(map(_shown, found)))
+    axes.set_yticks(places, list(map(_shown, covered)))
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of schemas")
@@ -98,12 +98,14 @@ def _dataset_bars(figure: Any, records: Sequence[Record]) -> None:
     axes = figure.subplots()
     height = 0.84 / len(engines)
     for number, engine in enumerate(engines):
-        found = [summary.coverage(summary.select(records, dataset=name, engine=engine)) for name in datasets]
+        covers = [summary.coverage(summary.select(records, dataset=name, engine=engine)) for name in datasets]
         places = np.arange(len(datasets)) + (number - (len(engines) - 1) / 2) * height
         colour = colours[engine]
-        shares = [100 * c.empirical_share for c in found]
+        shares = [100 * c.empirical_share for c in covers]
         axes.barh(places, shares, height * 0.9, color=colour, label=_shown(engine))
-        axes.barh(places, [100 * c.declared_share for c in found], height * 0.9, color="none", edgecolor=colour, lw=0.7)
+        axes.barh(
+            places, [100 * c.declared_share for c in covers], height * 0.9, color="none", edgecolor=colour, lw=0.7
+        )
     axes.set_yticks(range(len(datasets)), list(map(_shown, datasets)))
     axes.set_ylim(len(datasets) - 0.5, -0.5)
     axes.set_xlim(0, 101)
@@ -140,8 +142,8 @@ def _efficiency(figure: Any, records: Sequence[Record], timed: Sequence[Record])
         cover = summary.coverage(summary.select(records, engine=engine, sampling=sampling))
         ratio = 1.0 if engine == "none" else item.ratio
         if cover.schemas and np.isfinite(ratio):
-            place = (100 * (ratio - 1), 100 * cover.empirical_share)
-            right.scatter(*place, s=80, color=colours[engine], alpha=0.85, label=_shown(engine))
+            point = (100 * (ratio - 1), 100 * cover.empirical_share)
+            right.scatter(*point, s=80, color=colours[engine], alpha=0.85, label=_shown(engine))
     right.margins(0.1)
     right.set_xlabel("time added to a step, %")
     right.locator_params(axis="x", nbins=5)
@@ -151,9 +153,9 @@ def _efficiency(figure: Any, records: Sequence[Record], timed: Sequence[Record])
 
 def _distributions(figure: Any, records: Sequence[Record]) -> None:
     """Left: mask and advance for each token. Right: compile times."""
-    found = summary.by_engine(summary.common_schemas(records), summary.efficiency)
-    masks = {engine: item.mask_us for engine, item in found.items() if engine != "none"}
-    compiling = {engine: 1e3 * found[engine].compile_s for engine in masks if engine != "structgen_decoder"}
+    measured = summary.by_engine(summary.common_schemas(records), summary.efficiency)
+    masks = {engine: item.mask_us for engine, item in measured.items() if engine != "none"}
+    compiling = {engine: 1e3 * measured[engine].compile_s for engine in masks if engine != "structgen_decoder"}
     cumulative_shares(figure, {"mask and advance, µs a token": masks, "compile, ms a schema": compiling})
 
 
@@ -187,11 +189,13 @@ def colours_of(engines: Sequence[str]) -> dict[str, str]:
 
 def _legend(figure: Any, *axes: Any) -> None:
     """One above the plot, where it covers nothing, in as many columns as fit."""
-    found = {label: handle for part in axes for handle, label in zip(*part.get_legend_handles_labels(), strict=True)}
-    if found:
-        columns = _columns(list(found))
+    handles_of = {
+        label: handle for part in axes for handle, label in zip(*part.get_legend_handles_labels(), strict=True)
+    }
+    if handles_of:
+        columns = _columns(list(handles_of))
         figure.legend(
-            list(found.values()), list(found), loc="outside upper left", ncols=columns, handlelength=1.2,
+            list(handles_of.values()), list(handles_of), loc="outside upper left", ncols=columns, handlelength=1.2,
             columnspacing=1.2,
         )  # fmt: skip
 

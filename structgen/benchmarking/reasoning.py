@@ -58,8 +58,8 @@ def shuffled_objects(count: int, seed: int = 0) -> list[Case]:
     for number in range(count):
         colours = rng.sample(COLOURS, 3)
         holds = dict(zip(PLAYERS, colours, strict=True))
-        told = ", ".join(f"{player} {colour}" for player, colour in holds.items())
-        text = f"{', '.join(PLAYERS[:-1])} and {PLAYERS[-1]} each hold a ball: {told}."
+        holdings = ", ".join(f"{player} {colour}" for player, colour in holds.items())
+        text = f"{', '.join(PLAYERS[:-1])} and {PLAYERS[-1]} each hold a ball: {holdings}."
         for word in ("First", "Then", "Finally"):
             one, other = rng.sample(PLAYERS, 2)
             holds[one], holds[other] = holds[other], holds[one]
@@ -89,8 +89,8 @@ def gsm8k(count: int, seed: int = 0) -> list[Case]:
     answers = [int(row["answer"].rpartition("####")[2].strip().replace(",", "")) for row in chosen]
     number = {"type": "integer"}
     return [
-        _case("gsm8k", place, shot, row["question"], number, answer)
-        for place, (row, answer) in enumerate(zip(chosen, answers, strict=True))
+        _case("gsm8k", number_of_case, shot, row["question"], number, answer)
+        for number_of_case, (row, answer) in enumerate(zip(chosen, answers, strict=True))
     ]
 
 
@@ -105,11 +105,11 @@ def correct(record: Record) -> bool:
     """Whether an output has the right answer: in its JSON, else in what looks like it (which helps "none" only)."""
     text = str(record.get("text", ""))
     try:
-        found = json.loads(text)["answer"]
+        answer_found = json.loads(text)["answer"]
     except (ValueError, TypeError, KeyError, RecursionError):
         match = re.search(r'"answer"\s*:\s*"?([^",}\n]+)', text)
-        found = match[1].strip() if match else None
-    return found is not None and str(found).strip().lower() == str(record["answer"]).lower()
+        answer_found = match[1].strip() if match else None
+    return answer_found is not None and str(answer_found).strip().lower() == str(record["answer"]).lower()
 
 
 def accuracy_rows(records: Sequence[Record]) -> list[list[str]]:

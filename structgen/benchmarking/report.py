@@ -160,10 +160,10 @@ def _how(main: Run, timed: Run, command: str) -> Section:
 
 def _overall(run: Run, sampling: str) -> Section:
     rows = []
-    for engine, found in summary.by_engine(run.records, summary.coverage, sampling=sampling).items():
-        if found.schemas:
-            shares = (found.declared_share, found.empirical_share, found.compliance, found.finished_compliance)
-            rows.append([_name(engine), f"{found.schemas:,}", *map(_percent, shares), f"{found.finished:,}"])
+    for engine, cover in summary.by_engine(run.records, summary.coverage, sampling=sampling).items():
+        if cover.schemas:
+            shares = (cover.declared_share, cover.empirical_share, cover.compliance, cover.finished_compliance)
+            rows.append([_name(engine), f"{cover.schemas:,}", *map(_percent, shares), f"{cover.finished:,}"])
     head = ["engine", "schemas", "declared", "empirical", "compliance", "valid of finished", "finished"]
     text = (
         "Declared: the engine takes the schema. Empirical: its output is valid. Compliance: empirical / declared; "
@@ -178,16 +178,16 @@ def _by_dataset(run: Run) -> Section:
     rows = []
     for dataset in summary.datasets_of(run.records):
         chosen = summary.select(run.records, dataset=dataset, sampling=sampling)
-        found = summary.by_engine(chosen, summary.coverage)
-        cells = [_pair(found[engine]) if engine in found else "" for engine in engines]
-        rows.append([dataset, str(max(item.schemas for item in found.values())), *cells])
+        covers = summary.by_engine(chosen, summary.coverage)
+        cells = [_pair(covers[engine]) if engine in covers else "" for engine in engines]
+        rows.append([dataset, str(max(item.schemas for item in covers.values())), *cells])
     text = f"Declared / empirical coverage in per cent, {sampling}."
     return Section("Coverage by dataset", text, Table(["dataset", "schemas", *map(_name, engines)], rows))
 
 
 def _efficiency(run: Run) -> Section:
     common = summary.common_schemas(run.records)
-    found = summary.by_engine(common, summary.efficiency)
+    measured = summary.by_engine(common, summary.efficiency)
     head = [
         "engine",
         "compile p50 ms",
@@ -199,7 +199,7 @@ def _efficiency(run: Run) -> Section:
         "steps",
     ]
     rows = []
-    for engine, item in found.items():
+    for engine, item in measured.items():
         low, high = item.interval
         ratio = (
             ["", "", ""]
@@ -294,8 +294,8 @@ def _percent(share: float) -> str:
     return "" if np.isnan(share) else f"{100 * share:.1f} %"
 
 
-def _pair(found: summary.Coverage) -> str:
-    return f"{100 * found.declared_share:.0f} / {100 * found.empirical_share:.0f}" if found.schemas else ""
+def _pair(cover: summary.Coverage) -> str:
+    return f"{100 * cover.declared_share:.0f} / {100 * cover.empirical_share:.0f}" if cover.schemas else ""
 
 
 def _ms(seconds: Any, q: float) -> str:

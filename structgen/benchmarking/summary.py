@@ -129,12 +129,12 @@ def common_schemas(records: Sequence[Record]) -> list[Record]:
 
 def failures(records: Sequence[Record]) -> list[tuple[str, int, Record]]:
     """Classes of what went wrong, commonest first: (class, count of records, an example)."""
-    found: dict[str, list[Record]] = defaultdict(list)
+    by_label: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         label = failure_class(record)
         if label:
-            found[label].append(record)
-    return [(label, len(members), members[0]) for label, members in sorted(found.items(), key=lambda x: -len(x[1]))]
+            by_label[label].append(record)
+    return [(label, len(members), members[0]) for label, members in sorted(by_label.items(), key=lambda x: -len(x[1]))]
 
 
 def failure_class(record: Record) -> str:

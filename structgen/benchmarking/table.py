@@ -37,13 +37,13 @@ def tables(records: Iterable[Record]) -> str:
 
 def counts(records: Iterable[Record]) -> dict[str, dict[str, int]]:
     """By engine: how many schemas there are, how many are fully right, and how many have each outcome and fault."""
-    found: dict[str, dict[str, int]] = {}
+    by_engine: dict[str, dict[str, int]] = {}
     for engine, column in columns(records).items():
         outcomes = Counter(record["outcome"] for record in column.values())
         faults = Counter(fault for record in column.values() for fault in set(record.get("verdicts", ())) & set(WRONG))
-        found[engine] = {"schemas": len(column), "right": sum(map(is_right, column.values()))}
-        found[engine].update({str(name): number for name, number in (*outcomes.items(), *faults.items())})
-    return found
+        by_engine[engine] = {"schemas": len(column), "right": sum(map(is_right, column.values()))}
+        by_engine[engine].update({str(name): number for name, number in (*outcomes.items(), *faults.items())})
+    return by_engine
 
 
 def is_right(record: Record) -> bool:

@@ -22,14 +22,14 @@ from structgen.core.constraints.json import JsonSchemaConstraint, read_schema
 from structgen.core.json_schema.keywords_data import with_sources
 from structgen.core.text_sets.opening import PROMPT
 from structgen.errors import InputFileError
-from structgen.generation.batch_files.job import BatchJob, RowLine
-from structgen.generation.batch_files.lines import PromptRow, RowFile
+from structgen.generation.batch_files.job import BatchJob, OutputLine
+from structgen.generation.batch_files.lines import PromptFile, PromptLine
 from structgen.generation.batch_files.output import OutputFile, encoded
 from structgen.options import JsonOptions
 
 MAX_INPUT = 1 << 30  # bytes of rows on standard input, which are kept: they are read more than once
 SHOW_SECONDS = 1.0  # between lines of progress where there is no terminal
-Write: TypeAlias = "Callable[[BatchJob, Iterable[PromptRow]], Generator[RowLine, None, None]]"
+Write: TypeAlias = "Callable[[BatchJob, Iterable[PromptLine]], Generator[OutputLine, None, None]]"
 
 
 def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Constraint | None, str]:
@@ -63,16 +63,16 @@ def schema_of_prompts(source: ConstraintSource) -> Any:
     return schema if with_sources(schema, {PROMPT: ""}) is not schema else None
 
 
-def input_file(path: str, options: JsonOptions, sources: Mapping[str, Any], schema: Any) -> RowFile:
-    """The rows; ``-`` is standard input, JSON lines. The other arguments as of ``RowFile``."""
+def input_file(path: str, options: JsonOptions, sources: Mapping[str, Any], schema: Any) -> PromptFile:
+    """The rows; ``-`` is standard input, JSON lines. The other arguments as of ``PromptFile``."""
     if path == "-":
-        rows = RowFile.of("standard input", read_bytes("-", MAX_INPUT), options)
+        rows = PromptFile.of("standard input", read_bytes("-", MAX_INPUT), options)
     else:
-        rows = RowFile.at(Path(path), options)
+        rows = PromptFile.at(Path(path), options)
     return replace(rows, sources=sources, schema=schema)
 
 
-def writer(rows: RowFile, ray: bool, actors: int) -> Write:
+def writer(rows: PromptFile, ray: bool, actors: int) -> Write:
     """What writes rows: this process, or actors of Ray."""
     if not ray:
         return write_here
@@ -83,12 +83,12 @@ def writer(rows: RowFile, ray: bool, actors: int) -> Write:
     return partial(write_with_ray, actors=actors, options=rows.options, sources=rows.sources)
 
 
-def write_here(job: BatchJob, rows: Iterable[PromptRow]) -> Generator[RowLine, None, None]:
+def write_here(job: BatchJob, rows: Iterable[PromptLine]) -> Generator[OutputLine, None, None]:
     """Write rows in this process."""
     return job.lines(job.load(), rows)
 
 
-def run(rows: RowFile, job: BatchJob, output: Path | None, write: Write, as_json: bool) -> int:
+def run(rows: PromptFile, job: BatchJob, output: Path | None, write: Write, as_json: bool) -> int:
     """Write the rows that are not written yet; the exit code.
 
     Raises:
@@ -119,7 +119,7 @@ def run(rows: RowFile, job: BatchJob, output: Path | None, write: Write, as_json
     return INCOMPLETE if tally.failed else 0
 
 
-def _is_written(row: PromptRow, job: BatchJob, file: OutputFile) -> bool:
+def _is_written(row: PromptLine, job: BatchJob, file: OutputFile) -> bool:
     key = file.written.get(row.id)
     if key is not None and key != job.key(row):
         raise InputFileError(
@@ -151,7 +151,7 @@ class Tally:
         """Since the first row was begun."""
         return time.monotonic() - self.started if self.started else 0.0
 
-    def add(self, line: RowLine) -> None:
+    def add(self, line: OutputLine) -> None:
         """Count a row."""
         self.done += 1
         self.failed += line.failed

@@ -165,17 +165,17 @@ def reasoning(
         cases = [case for name in chosen for case in TASKS[name](limit, seed)]
         records = _run(cases, setting, out, workers, time_limit, memory_limit)
         head = ["task", "sampling", "engine", "questions", "accuracy", "valid"]
-        found = []
+        compared = []
         if aligned:
             generator = load_generator(setting)
-            found = local_against_aligned(generator, cases, aligned, max_new_tokens=max_new_tokens, seed=seed)
+            compared = local_against_aligned(generator, cases, aligned, max_new_tokens=max_new_tokens, seed=seed)
         if as_json:
             accuracies = [dict(zip(head, row, strict=True)) for row in accuracy_rows(records)]
-            print_json({"accuracy": accuracies, "mean_log_probability": found})
+            print_json({"accuracy": accuracies, "mean_log_probability": compared})
             return
         plain.print(markdown_table(head, accuracy_rows(records)), soft_wrap=True, markup=False)
-        if found:
-            rows = [[str(row["case"]), f"{row['local']:.2f}", f"{row['aligned']:.2f}"] for row in found]
+        if compared:
+            rows = [[str(row["case"]), f"{row['local']:.2f}", f"{row['aligned']:.2f}"] for row in compared]
             plain.print("\n" + markdown_table(["mean log-probability, nats", "local", "aligned"], rows), soft_wrap=True)
 
 

@@ -209,11 +209,11 @@ def batch(
     ] = None,
     models: ModelOptions = DEFAULT_MODEL_OPTIONS,
     decoding: DecodingOptions = DEFAULT_DECODING,
-    seed: Annotated[int, typer.Option(min=0, help="Rows draw with seeds made of it and their ids.")] = 0,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows that are written at once.")] = 64,
+    seed: Annotated[int, typer.Option(min=0, help="Outputs draw with seeds made of it and their prompts' ids.")] = 0,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences that are written at once.")] = 64,
     max_prompt_length: Annotated[
         int | None,
-        typer.Option(min=1, help="Characters of a prompt; longer rows fail. Default: what the model could read."),
+        typer.Option(min=1, help="Characters of a prompt; longer ones fail. Default: what the model could read."),
     ] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Write with actors of Ray Data; RAY_ADDRESS says where.")] = False,
     actors: Annotated[int, typer.Option(min=1, help="With --ray: how many, each with the model.")] = 1,
@@ -473,9 +473,7 @@ def serve(
     tool_format: Annotated[
         str | None, typer.Option(help="How the model writes tool calls: hermes, llama3, ...")
     ] = None,
-    schema_in_prompt: Annotated[
-        str, typer.Option(help="Tell the model about the schema: user, system or none.")
-    ] = "user",
+    schema_in_prompt: Annotated[str, typer.Option(help="Show the model the schema: user, system or none.")] = "user",
     schema_form: Form = "auto",
     default_temperature: Annotated[
         float | None, typer.Option(min=0.0, max=2.0, help="Of requests that name none; if not given, the model's own.")

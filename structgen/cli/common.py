@@ -51,8 +51,8 @@ def exit_codes(as_json: bool = False) -> Iterator[None]:
     except BrokenPipeError:
         raise  # who reads has had enough; typer ends quietly
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        fail(BadInput(f"{place}{error.strerror or error}"), BAD_INPUT, as_json)
+        file_named = f"{error.filename}: " if error.filename else ""
+        fail(BadInput(f"{file_named}{error.strerror or error}"), BAD_INPUT, as_json)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

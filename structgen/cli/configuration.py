@@ -61,55 +61,55 @@ def _check_environment(context: typer.Context) -> None:
 
 def _defaults(context: typer.Context, path: Path) -> dict[str, Any]:
     """What a file says, by the names of the command's parameters."""
-    parameters, found = _parameters(context), dict[str, Any]()
+    parameters, defaults = _parameters(context), dict[str, Any]()
     for key, value in _read(path).items():
         name = str(key).replace("-", "_")
         if name not in parameters:
             raise BadInput(f"{path}: {key!r} is no option of this command; {_hint(name, parameters)}")
-        if name in found:
+        if name in defaults:
             raise BadInput(f"{path}: {key!r} stands there twice; leave one out")
         if value is None:
             continue
-        found[name] = _as_written(value, parameters[name], f"{path}: {key!r}")
-        _check(context, parameters[name], found[name], f"{path}: {key!r}")
-    return found
+        defaults[name] = _as_written(value, parameters[name], f"{path}: {key!r}")
+        _check(context, parameters[name], defaults[name], f"{path}: {key!r}")
+    return defaults
 
 
 def _parameters(context: typer.Context) -> dict[str, Any]:
     return {str(each.name): each for each in context.command.params if each.name not in X_STRUCTGEN}
 
 
-def _hint(name: str, known: Mapping[str, Any], prefix: str = "") -> str:
-    near = near_name(name, list(known))
+def _hint(name: str, names: Mapping[str, Any], prefix: str = "") -> str:
+    near = near_name(name, list(names))
     if near is None:
         return "--help lists the options"
     return f"did you mean {prefix + near.upper() if prefix else near}?"
 
 
-def _as_written(value: Any, parameter: Any, place: str) -> Any:
+def _as_written(value: Any, parameter: Any, where: str) -> Any:
     """A value as the command line would have it: text, or a list of texts."""
     takes_many = bool(getattr(parameter, "multiple", False))
     if isinstance(value, _LISTS) and takes_many:
-        return [_text(each, place) for each in value]
+        return [_text(each, where) for each in value]
     if isinstance(value, bool) and getattr(parameter, "is_flag", False):
         return value
-    text = _text(value, place)
+    text = _text(value, where)
     return [text] if takes_many else text
 
 
-def _text(value: Any, place: str) -> str:
+def _text(value: Any, where: str) -> str:
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return str(value)
     kind = {dict: "a table", list: "a list", bool: "true or false"}.get(type(value), type(value).__name__)
-    raise BadInput(f"{place} is {kind}; expected what the option takes, such as text or a number")
+    raise BadInput(f"{where} is {kind}; expected what the option takes, such as text or a number")
 
 
-def _check(context: typer.Context, parameter: Any, value: Any, place: str) -> None:
+def _check(context: typer.Context, parameter: Any, value: Any, where: str) -> None:
     try:
         parameter.process_value(context, value)
     except typer.BadParameter as error:
         shown = value if isinstance(value, str) else list(value) if isinstance(value, _LISTS) else str(value)
-        raise BadInput(f"{place} is {shown!r}: {error.message}") from error
+        raise BadInput(f"{where} is {shown!r}: {error.message}") from error
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -148,10 +148,10 @@ def _read_yaml(text: str) -> Any:
         """Refuses a name that stands twice, of which YAML's own would take the last."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            found = super().construct_mapping(node, deep)
-            if len(found) != len(node.value):
+            mapping = super().construct_mapping(node, deep)
+            if len(mapping) != len(node.value):
                 raise ValueError(f"a name stands twice{node.start_mark}")
-            return found
+            return mapping
 
     try:
         return yaml.load(text, Loader)

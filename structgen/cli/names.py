@@ -72,7 +72,7 @@ def _names(opened: NameSet, begin: str, limit: int) -> list[Any]:
 
 def _places(opened: Corpus, begin: str, limit: int) -> list[Any]:
     places = opened.quote(begin, limit).places if begin else ()
-    return [[place.document, place.start, place.end] for place in places]
+    return [[span.document, span.start, span.end] for span in places]
 
 
 def _say(file: Path, made: NameSet | Corpus, as_json: bool, listed: list[Any] | None = None) -> None:

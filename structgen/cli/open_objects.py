@@ -31,9 +31,9 @@ class SpelledMember(NamedTuple):
 
 def advise(constraint: Constraint | None, text: str, *, ran_out: bool) -> None:
     """Print the `advice` on an output, if there is any, on standard error."""
-    found = advice(constraint, text, ran_out)
-    if found is not None:
-        err.print(found, markup=False, soft_wrap=True)
+    remark = advice(constraint, text, ran_out)
+    if remark is not None:
+        err.print(remark, markup=False, soft_wrap=True)
 
 
 def advice(constraint: Constraint | None, text: str, ran_out: bool) -> str | None:
@@ -60,9 +60,12 @@ def undeclared_share(constraint: JsonSchemaConstraint, text: str) -> float:
     Raises:
         StructgenError: the text is no JSON, or the closed schema cannot be used.
     """
-    own = constraint.options
+    part = constraint.options
     options = JsonOptions.exact(
-        additional_members="closed", dialect=own.dialect, assert_formats=own.assert_formats, unsupported=own.unsupported
+        additional_members="closed",
+        dialect=part.dialect,
+        assert_formats=part.assert_formats,
+        unsupported=part.unsupported,
     )
     closed = replace(constraint, options=options)
     value = loads_exact(text)

@@ -51,7 +51,7 @@ LoraScale = Annotated[float, typer.Option(help="What the adapter is multiplied b
 Temperature = Annotated[float, typer.Option(min=0.0, help="0 is greedy.")]
 TopP = Annotated[float, typer.Option(min=0.0, max=1.0)]
 TopK = Annotated[int | None, typer.Option(min=1)]
-InPrompt = Annotated[bool, typer.Option(help="Tell the model about the constraint.")]
+InPrompt = Annotated[bool, typer.Option(help="Show the model the constraint.")]
 Form = Annotated[
     str,
     typer.Option(help="schema, skeleton, typescript or example; auto: by the size of the model."),

@@ -97,17 +97,17 @@ class ConstraintSource:
 
     def checked(self, argument: str | None = None, prompt: str = "") -> Constraint | None:
         """As ``read``, and compiled once over bytes: what is wrong with it is reported before a model is loaded."""
-        found = self.read(argument, prompt)
-        if found is not None:
-            found.compile(byte_vocabulary())
-        return found
+        constraint = self.read(argument, prompt)
+        if constraint is not None:
+            constraint.compile(byte_vocabulary())
+        return constraint
 
     def required(self, argument: str | None = None, *, checked: bool = False, prompt: str = "") -> Constraint:
         """As ``read`` (or ``checked``), where the command needs one."""
-        found = self.checked(argument, prompt) if checked else self.read(argument, prompt)
-        if found is None:
+        constraint = self.checked(argument, prompt) if checked else self.read(argument, prompt)
+        if constraint is None:
             raise BadInput("Give a constraint: --schema, --grammar, --regex, or --choice several times.")
-        return found
+        return constraint
 
     def judges_json(self, argument: str | None = None) -> bool:
         """Whether the constraint is a schema."""
@@ -125,9 +125,9 @@ class ConstraintSource:
         for text in self.json_option or ():
             name, equals, value = text.partition("=")
             name = name.strip().replace("-", "_")
-            known = [field.name for field in fields(JsonOptions)]
-            if name not in known:
-                refuse_name(name, known)
+            names = [field.name for field in fields(JsonOptions)]
+            if name not in names:
+                refuse_name(name, names)
             if not equals:
                 raise BadInput(f"--json-option {text}: expected NAME=VALUE, such as {name}=...")
             changes[name] = _value(value.strip())

@@ -52,8 +52,8 @@ def run(constraint: Constraint, text: str, as_json: bool, *, why: bool = False) 
         said = {"valid": valid, "errors": errors, "refused_at_byte": offset, "note": note}
         print_json(said | ({"reasons": [one.to_dict() for one in named]} if why else {}))
         return 0 if valid else INVALID
-    for found in errors:
-        err.print(f"{found['pointer'] or '(root)'}: {found['message']}", markup=False, soft_wrap=True)
+    for result in errors:
+        err.print(f"{result['pointer'] or '(root)'}: {result['message']}", markup=False, soft_wrap=True)
     if offset is not None:
         err.print(_excerpt(text.encode(), offset), markup=False, soft_wrap=True)
     for one in named:

@@ -46,10 +46,10 @@ class BoundedCache(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """As `peek`; what is found counts as used."""
         with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
+            entry = self._entries.get(key)
+            if entry is not None:
                 self._entries.move_to_end(key)
-            return found
+            return entry
 
     def put(self, key: K, value: V) -> V:
         """Keep a value, and give it back; or what another thread has put there meanwhile."""

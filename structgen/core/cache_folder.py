@@ -44,35 +44,35 @@ def make_folder(folder: Path) -> None:
 
 def is_own(path: Path, root: Path) -> bool:
     """Whether nobody else can have written ``path``, a file or folder below (or at) ``root``. What does not exist
-    nobody has written. A folder that others can write to is told of once, in a warning."""
+    nobody has written. A folder that others can write to is reported once, in a warning."""
     if not hasattr(os, "geteuid"):
         return True
-    for place in (path, *path.parents):
+    for ancestor in (path, *path.parents):
         try:
-            reason = _reason(place.stat())
+            reason = _reason(ancestor.stat())
         except OSError:  # not there
             reason = ""
         if reason:
-            _tell(root, place, reason)
+            _warn(root, ancestor, reason)
             return False
-        if place == root:
+        if ancestor == root:
             break
     return True
 
 
-def _reason(found: os.stat_result) -> str:
+def _reason(status: os.stat_result) -> str:
     """Why others may have written what is there; "": they cannot."""
-    if found.st_uid not in (os.geteuid(), 0):
-        return f"it belongs to the user {found.st_uid}"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"others can write to it (mode {stat.S_IMODE(found.st_mode):o})"
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to the user {status.st_uid}"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others can write to it (mode {stat.S_IMODE(status.st_mode):o})"
     return ""
 
 
 @cache
-def _tell(root: Path, place: Path, reason: str) -> None:
+def _warn(root: Path, unsafe: Path, reason: str) -> None:
     warnings.warn(
-        f"structgen keeps nothing in {root} and reads nothing there, as {place} is not this user's alone: {reason}. "
+        f"structgen keeps nothing in {root} and reads nothing there, as {unsafe} is not this user's alone: {reason}. "
         f"Remove it, or set {VARIABLE} to a folder that only this user can write to.",
         RuntimeWarning,
         stacklevel=3,

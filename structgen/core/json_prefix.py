@@ -75,17 +75,17 @@ def read_prefix(text: str) -> JsonPart | None:
             around[-1].members.append((around[-1].key, part))
             around[-1].key = None
 
-    at = 0
+    offset = 0
     while root is None:
-        at = _end(_BLANKS, text, at)
-        token = _TOKEN.match(text, at)
+        offset = _end(_BLANKS, text, offset)
+        token = _TOKEN.match(text, offset)
         inner = around[-1] if around else None
         wants_key = isinstance(inner, OpenObject) and inner.key is None
         if token is None or (token.lastgroup == "number" and token.end() == len(text)):
-            if text[at : at + 1] == '"' and not wants_key:
-                add(OpenString(_decoded(text[at : _end(_STRING, text, at)] + '"')))
+            if text[offset : offset + 1] == '"' and not wants_key:
+                add(OpenString(_decoded(text[offset : _end(_STRING, text, offset)] + '"')))
             break
-        at = token.end()
+        offset = token.end()
         if token.lastgroup != "mark":
             if wants_key and isinstance(inner, OpenObject):
                 inner.key = _decoded(token[0])
@@ -96,7 +96,7 @@ def read_prefix(text: str) -> JsonPart | None:
         elif token[0] in "]}":
             if not around:
                 break
-            add(WholeValue(text[around.pop().start : at]))
+            add(WholeValue(text[around.pop().start : offset]))
     while around:
         add(around.pop())
     return root
@@ -120,17 +120,17 @@ def plain_value(part: JsonPart | None) -> Any:
         spine.append(part)
         part = _last(part)
     value: Any = None
-    for place, each in enumerate(reversed(spine)):
+    for depth, each in enumerate(reversed(spine)):
         if isinstance(each, WholeValue):
             value = _whole(each)
         elif isinstance(each, OpenString):
             value = each.text
         elif isinstance(each, OpenArray):
             kept = [_whole(item) for item in each.items if isinstance(item, WholeValue)]
-            value = [*kept, value] if place else kept
+            value = [*kept, value] if depth else kept
         else:
-            known = {key: _whole(member) for key, member in each.members if isinstance(member, WholeValue)}
-            value = {**known, each.members[-1][0]: value} if place else known
+            members = {key: _whole(member) for key, member in each.members if isinstance(member, WholeValue)}
+            value = {**members, each.members[-1][0]: value} if depth else members
     return value
 
 
@@ -150,15 +150,15 @@ def _whole(part: WholeValue) -> Any:
         return None
 
 
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return at if found is None else found.end()
+def _end(pattern: re.Pattern[str], text: str, offset: int) -> int:
+    match = pattern.match(text, offset)
+    return offset if match is None else match.end()
 
 
 def _decoded(text: str) -> str:
     """The text of a string; half of a surrogate pair at its end, whose other half may follow, is left out."""
     try:
-        found = str(_DECODER.decode(text))
+        decoded = str(_DECODER.decode(text))
     except ValueError:
         return ""
-    return found[:-1] if found and 0xD800 <= ord(found[-1]) < 0xDC00 else found
+    return decoded[:-1] if decoded and 0xD800 <= ord(decoded[-1]) < 0xDC00 else decoded

@@ -27,9 +27,9 @@ def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     Raises:
         NamedTwiceError: a name is there twice.
     """
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
     seen = set[str]()
     for name, _ in pairs:
         if name in seen:
@@ -57,25 +57,25 @@ def loads_exact(text: str) -> Any:
         ) from None
 
 
-def decode_exact(text: str, at: int) -> tuple[Any, int] | None:
+def decode_exact(text: str, offset: int) -> tuple[Any, int] | None:
     """The JSON value that begins at a place of a text, and the place after it; None: there is none, or none that can
     be read."""
     try:
-        return EXACT_DECODER.raw_decode(text, at)
+        return EXACT_DECODER.raw_decode(text, offset)
     except (ValueError, RecursionError):
         return None
 
 
 def unreadable_number(text: str, start: int = 0) -> str | None:
     """What is to be said of the first number from a place on that cannot be read; None: there is none."""
-    for found in _STRING_OR_NUMBER.finditer(text, start):
+    for match in _STRING_OR_NUMBER.finditer(text, start):
         try:
-            if found[0][0] != '"':
-                _exact_float(found[0])
+            if match[0][0] != '"':
+                _exact_float(match[0])
         except UnreadableNumberError:
             return (
-                f"The output has a number at character {found.start()} whose exponent is too large for Python: "
-                f"{found[0][:60]}; read .text instead."
+                f"The output has a number at character {match.start()} whose exponent is too large for Python: "
+                f"{match[0][:60]}; read .text instead."
             )
         except ValueError:  # no number
             continue

@@ -60,8 +60,8 @@ class Region:
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         """The JSON Schema of a type that is annotated with it (pydantic)."""
-        found = dict(handler(schema))
-        return {**found, "x-structgen": {**found.get("x-structgen", {}), **self.keyword()}}
+        core_schema = dict(handler(schema))
+        return {**core_schema, "x-structgen": {**core_schema.get("x-structgen", {}), **self.keyword()}}
 
 
 def region_of(terms: Any) -> Region:

@@ -60,8 +60,8 @@ def _count_values(text: str, name: str) -> int:
         SpecificationError: more than ``MOST_VALUES``.
     """
     count = 0
-    for found in _STRING_OR_COMMA.finditer(text):
-        count += found[0] == ","
+    for match in _STRING_OR_COMMA.finditer(text):
+        count += match[0] == ","
         if count > MOST_VALUES:
             message = f"{name} has more than {MOST_VALUES:,} values; send less."
             raise SpecificationError(message, code="request_too_large")

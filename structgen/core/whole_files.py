@@ -21,27 +21,27 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         OSError: the folder is not there, or cannot be written to.
     """
-    place = Path(os.path.realpath(path))
-    if place.exists() and not place.is_file():
-        with place.open("wb") as file:
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
             yield file
         return
-    handle, name = tempfile.mkstemp(prefix=f".{place.name[:32]}-", suffix=".tmp", dir=place.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:32]}-", suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        os.chmod(name, _mode(place))
-        os.replace(name, place)
+        os.chmod(name, _mode(target))
+        os.replace(name, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
 
 
-def _mode(place: Path) -> int:
+def _mode(target: Path) -> int:
     """The permissions of the file that is replaced, or those of a new file: mkstemp's are for its owner alone."""
     with contextlib.suppress(OSError):
-        return stat.S_IMODE(place.stat().st_mode)
+        return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

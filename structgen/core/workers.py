@@ -218,8 +218,8 @@ class Worker:
 
     def _processor_s(self) -> float:
         """Processor time of the process so far."""
-        told = processor_seconds(self._process.pid)
-        return self._watch.processor_s if told is None else told
+        used = processor_seconds(self._process.pid)
+        return self._watch.processor_s if used is None else used
 
     def _lose(self, outcome: Loss, message: str) -> LostWorker:
         culprit = self._watch.culprit

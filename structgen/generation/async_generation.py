@@ -12,7 +12,7 @@ from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.json import as_constraint
 from structgen.core.engines.capture import Captures
 from structgen.errors import RefusedValueError
-from structgen.generation.batch import BatchRow
+from structgen.generation.batch import BatchTask
 from structgen.generation.decoding.prompts import Prompt
 from structgen.generation.options import (
     GenerationOptions,
@@ -26,7 +26,7 @@ from structgen.generation.prepared_model import PreparedModel
 from structgen.generation.results import GenerationResult, StreamEvent, captures_so_far
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.coroutines import CoroutineWriter
-from structgen.generation.scheduler.inline import ROWS
+from structgen.generation.scheduler.inline import SEQUENCES
 from structgen.generation.scheduler.request import Event, Request
 
 
@@ -43,7 +43,7 @@ class AsyncWriter:
         settings, checked = checked_settings(**options), as_constraint(constraint)
         check_written_once(settings)
         check_unguided(settings)
-        row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
+        row = BatchTask(prompt, checked, settings.params.seed, settings.prediction)
         while True:
             with self._prepared._waiting("writing an output"):
                 async with aclosing(self._events(row, checked, settings)) as events:
@@ -62,11 +62,11 @@ class AsyncWriter:
         """See ``Generator.astream``."""
         settings, checked = streamed_settings(**options), as_constraint(constraint)
         check_unguided(settings)
-        row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
+        row = BatchTask(prompt, checked, settings.params.seed, settings.prediction)
         return self._astream(row, checked, settings)
 
     async def _astream(
-        self, row: BatchRow, constraint: Constraint[T] | None, settings: GenerationSettings
+        self, row: BatchTask, constraint: Constraint[T] | None, settings: GenerationSettings
     ) -> AsyncGenerator[StreamEvent[T], None]:
         shown = ""
         async with aclosing(self._events(row, constraint, settings, streams=True)) as events:
@@ -76,7 +76,7 @@ class AsyncWriter:
                 yield StreamEvent(event.text, shown, result, constraint, result.captures if result else captures)
 
     def _events(
-        self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
+        self, row: BatchTask, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> AsyncGenerator[tuple[Event, Captures], None]:
         """What comes of one row, with the captures of streams."""
         return self.coroutines.events(
@@ -95,8 +95,8 @@ class AsyncWriter:
     @property
     def coroutines(self) -> CoroutineWriter:
         """What writes for coroutines; its threads are those of this process, and not of one that it was forked from."""
-        found = self._prepared._writers.get(os.getpid())
-        if found is None:
-            writer = CoroutineWriter(self._prepared.scheduler(SchedulerLimits(rows=ROWS, waiting=None)))
-            found = self._prepared._writers.setdefault(os.getpid(), writer)
-        return found
+        writer_here = self._prepared._writers.get(os.getpid())
+        if writer_here is None:
+            writer = CoroutineWriter(self._prepared.scheduler(SchedulerLimits(sequences=SEQUENCES, waiting=None)))
+            writer_here = self._prepared._writers.setdefault(os.getpid(), writer)
+        return writer_here

@@ -1,4 +1,4 @@
-"""Batches: rows that are written together, each with its result or its error."""
+"""Batches: sequences that are written together, each with its result or its error."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from structgen.progress import Wait, check_progress
 
 Outcome: TypeAlias = "GenerationResult[T] | StructgenError"
 BatchOutcomes: TypeAlias = "Generator[tuple[int, GenerationResult[T] | StructgenError], None, None]"
-"""The index and the outcome of each row, as they are done."""
-Begin: TypeAlias = "Callable[[BatchRow, Constraint | None], Request]"
+"""The index and the outcome of each prompt, as they are done."""
+Begin: TypeAlias = "Callable[[BatchTask, Constraint | None], Request]"
 Result: TypeAlias = "Callable[[Request, Constraint | None, int], GenerationResult[Any]]"
 Write: TypeAlias = "Callable[[Iterable[Request | None]], Generator[list[Event], None, None]]"
 
@@ -35,8 +35,8 @@ class BatchProgress:
     """How far a batch is.
 
     Attributes:
-        done: rows that are done, those that failed included. failed: of them, those that did.
-        total: rows that there are; None: not known.
+        done: prompts that are done, those that failed included. failed: of them, those that did.
+        total: prompts that there are; None: not known.
         tokens: of the results.
         seconds: since the batch began.
     """
@@ -57,8 +57,8 @@ class BatchOptions(GenerationOptions, total=False):
 
 
 @dataclass(frozen=True)
-class BatchRow:
-    """What is asked for in a row; nothing of it is checked. ``attempt`` counts from 0; ``refused`` is what came of the
+class BatchTask:
+    """What is asked for a prompt; nothing of it is checked. ``attempt`` counts from 0; ``refused`` is what came of the
     one before, ``refused_values`` what was refused in all before, plain JSON."""
 
     prompt: Prompt
@@ -69,8 +69,8 @@ class BatchRow:
     refused: Refusal | None = None
     refused_values: tuple[Any, ...] = ()
 
-    def again(self, error: RefusedValueError) -> BatchRow:
-        """The row of another attempt, after one whose value was refused."""
+    def again(self, error: RefusedValueError) -> BatchTask:
+        """The task of another attempt, after one whose value was refused."""
         return replace(
             self,
             attempt=self.attempt + 1,
@@ -79,16 +79,16 @@ class BatchRow:
         )
 
 
-class BatchRows:
-    """The rows of one call, taken one by one.
+class BatchTasks:
+    """The tasks of one call, taken one by one.
 
     Args:
         prompts, constraints, seeds, prediction: as ``Generator.batch`` takes them.
-        seed: where there are no ``seeds``, row i has ``seed + i``; None: none has one.
+        seed: where there are no ``seeds``, prompt i has ``seed + i``; None: none has one.
 
     Raises:
         GenerationError: there are not as many of one as of the other, or ``prompts`` is a single one.
-        OptionsError: a seed beside seeds.
+        OptionsError: both a seed and seeds.
         ConstraintError: the one constraint for all cannot be used.
     """
 
@@ -117,7 +117,7 @@ class BatchRows:
         self._predictions = self._checked("predictions", prediction) if several else repeat(prediction)
         self._seeds: Iterator[int | None] = (
             self._checked("seeds", seeds) if seeds is not None
-            else (None if seed is None else seed + row for row in count())
+            else (None if seed is None else seed + index for index in count())
         )  # fmt: skip
         self._prompts = prompts
 
@@ -130,31 +130,31 @@ class BatchRows:
         attempts: int = 1,
         result: Result = lambda request, constraint, attempts: result_of(request.output, constraint, attempts),
     ) -> BatchOutcomes[Any]:
-        """Index and outcome of each row, as they are done.
+        """Index and outcome of each prompt, as they are done.
 
         Args:
-            begin: from a row and its constraint to what is asked of the scheduler.
-            write: writes what it is given, taking it as rows come free; None takes a turn.
-            wait: is told of each row.
-            progress: is called when the first row is begun, and whenever one is done.
-            attempts: how often a row is written, where the type's own validators refuse its value.
+            begin: from a task and its constraint to what is asked of the scheduler.
+            write: writes what it is given, taking it as sequences end; None takes a turn.
+            wait: is advanced with each prompt.
+            progress: is called when the first one is begun, and whenever one is done.
+            attempts: how often an output is written, where the type's own validators refuse its value.
             result: what a finished request gives.
         """
         check_progress(progress)
         started, done, failed, tokens = time.perf_counter(), 0, 0, 0
         if progress is not None:
             progress(BatchProgress(0, 0, self.total, 0, 0.0))
-        rows: Iterator[tuple[int, BatchRow]] = enumerate(self._rows())
+        tasks: Iterator[tuple[int, BatchTask]] = enumerate(self._tasks())
         if self.total is not None:  # all are there: none waits for what comes of another
-            rows = iter(sorted(rows, key=lambda each: beginning(each[1].prompt)))
-        coming = _Coming(rows, begin, attempts, result)
+            tasks = iter(sorted(tasks, key=lambda each: beginning(each[1].prompt)))
+        coming = _Coming(tasks, begin, attempts, result)
         with wait, closing(write(coming)) as steps:
             for events in steps:
                 for event in events:
                     if event.is_last:
                         coming.end(event)
                 while coming.settled:
-                    row, outcome = coming.settled.popleft()
+                    index, outcome = coming.settled.popleft()
                     done += 1
                     wait.advance()
                     if isinstance(outcome, StructgenError):
@@ -163,11 +163,11 @@ class BatchRows:
                         tokens += len(outcome.token_ids)
                     if progress is not None:
                         progress(BatchProgress(done, failed, self.total, tokens, time.perf_counter() - started))
-                    yield row, outcome
+                    yield index, outcome
 
-    def _rows(self) -> Iterator[BatchRow]:
+    def _tasks(self) -> Iterator[BatchTask]:
         for prompt in self._prompts:
-            yield BatchRow(prompt, next(self._constraints), next(self._seeds), next(self._predictions))
+            yield BatchTask(prompt, next(self._constraints), next(self._seeds), next(self._predictions))
 
     def _checked(self, name: str, each: Iterable[Any]) -> Iterator[Any]:
         """One a prompt. Iterators may have more."""
@@ -175,10 +175,12 @@ class BatchRows:
             raise GenerationError(f"{self.total} prompts, but {len(each)} {name}; give one a prompt.")
 
         def one_by_one() -> Iterator[Any]:
-            row = -1
-            for row, value in enumerate(each):  # noqa: B007
+            index = -1
+            for index, value in enumerate(each):  # noqa: B007
                 yield value
-            raise GenerationError(f"There are {name} for {row + 1} prompts only, and more prompts; give one a prompt.")
+            raise GenerationError(
+                f"There are {name} for {index + 1} prompts only, and more prompts; give one a prompt."
+            )
 
         return one_by_one()
 
@@ -195,62 +197,62 @@ def beginning(prompt: Any) -> str:
 
 
 class _Coming:
-    """Requests as rows come free: rows in their order, and such as are written once more. After it had none it may have
+    """Requests as sequences end: tasks in their order, and such as are written once more. After it had none it may have
     more.
 
     Attributes:
-        settled: index and outcome of rows that are done.
+        settled: index and outcome of tasks that are done.
     """
 
-    def __init__(self, rows: Iterator[tuple[int, BatchRow]], begin: Begin, attempts: int, result: Result) -> None:
+    def __init__(self, tasks: Iterator[tuple[int, BatchTask]], begin: Begin, attempts: int, result: Result) -> None:
         self.settled: deque[tuple[int, Outcome]] = deque()
-        self._rows, self._begin, self._attempts, self._result = rows, begin, attempts, result
-        self._again: deque[tuple[int, BatchRow]] = deque()
-        self._open: dict[Output, tuple[int, BatchRow, Constraint | None]] = {}
+        self._tasks, self._begin, self._attempts, self._result = tasks, begin, attempts, result
+        self._again: deque[tuple[int, BatchTask]] = deque()
+        self._open: dict[Output, tuple[int, BatchTask, Constraint | None]] = {}
 
     def __iter__(self) -> _Coming:
         return self
 
     def __next__(self) -> Request | None:
-        """The next request; None for a row that failed at once, in ``settled`` now."""
-        index, row = self._again.popleft() if self._again else next(self._rows)
+        """The next request; None for a task that failed at once, in ``settled`` now."""
+        index, task = self._again.popleft() if self._again else next(self._tasks)
         try:
-            constraint = as_constraint(row.constraint)
-            request = self._begin(row, constraint)
+            constraint = as_constraint(task.constraint)
+            request = self._begin(task, constraint)
         except Exception as error:
-            self.settled.append((index, _of_row(error, index)))
+            self.settled.append((index, _at_index(error, index)))
             return None
-        self._open[request.output] = index, row, constraint
+        self._open[request.output] = index, task, constraint
         return request
 
     def end(self, event: Event) -> None:
-        """Take the last event of a row.
+        """Take the last event of a task.
 
         Raises:
-            Exception: what the model raised; that is no row's.
+            Exception: what the model raised; that is no task's.
         """
-        index, row, constraint = self._open.pop(event.handle.output)
+        index, task, constraint = self._open.pop(event.handle.output)
         if event.error is not None:
             if not isinstance(event.error, StructgenError):
                 raise event.error
-            self.settled.append((index, _of_row(event.error, index)))
+            self.settled.append((index, _at_index(event.error, index)))
             return
         try:
-            outcome: Outcome = self._result(event.handle.request, constraint, row.attempt + 1)
+            outcome: Outcome = self._result(event.handle.request, constraint, task.attempt + 1)
         except Exception as error:
-            if isinstance(error, RefusedValueError) and row.attempt + 1 < self._attempts:
-                self._again.append((index, row.again(error)))
+            if isinstance(error, RefusedValueError) and task.attempt + 1 < self._attempts:
+                self._again.append((index, task.again(error)))
                 return
-            outcome = _of_row(error, index)
+            outcome = _at_index(error, index)
         self.settled.append((index, outcome))
 
 
-def _of_row(error: Exception, row: int) -> StructgenError:
-    """The error of a row, which says so."""
-    found = error
+def _at_index(error: Exception, index: int) -> StructgenError:
+    """The error of a prompt, which says so."""
+    typed = error
     if not isinstance(error, StructgenError):  # of a tokenizer, or of a constraint that is not the library's
-        found = GenerationError(f"{type(error).__name__}: {error}")
-        found.__cause__ = error
-    assert isinstance(found, StructgenError)
-    found.row = row
-    return found
+        typed = GenerationError(f"{type(error).__name__}: {error}")
+        typed.__cause__ = error
+    assert isinstance(typed, StructgenError)
+    typed.row = index
+    return typed

@@ -12,7 +12,7 @@ from structgen.core.constraints.sources import Source, Texts
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.errors import GenerationError, RefusedValueError, StructgenError
 from structgen.generation.async_generation import AsyncWriter
-from structgen.generation.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchRow, BatchRows
+from structgen.generation.batch import BatchOptions, BatchOutcomes, BatchProgress, BatchTask, BatchTasks
 from structgen.generation.consensus import By, Utility
 from structgen.generation.decoding.option_probs import option_log_probs
 from structgen.generation.decoding.prompts import Place, Prompt
@@ -34,7 +34,7 @@ from structgen.generation.results import (
     events_of,
     items_of,
 )
-from structgen.generation.scheduler.inline import ROWS
+from structgen.generation.scheduler.inline import SEQUENCES
 from structgen.generation.scheduler.request import Request
 from structgen.generation.searcher import RankingModel, Searcher
 from structgen.generation.target_sampler import SampleOptions, TargetOptions, TargetSampler
@@ -129,7 +129,7 @@ class Generator(RankingModel):
         """
         settings = checked_settings(**options)
         checked = as_constraint(constraint)
-        row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
+        row = BatchTask(prompt, checked, settings.params.seed, settings.prediction)
         while True:
             request = self._request(row, checked, settings)
             for _ in self._write(request, settings.guidance):
@@ -144,7 +144,7 @@ class Generator(RankingModel):
                 row = row.again(error)
 
     def _rechosen(
-        self, request: Request, attempt: BatchRow, constraint: Constraint | None, settings: GenerationSettings
+        self, request: Request, attempt: BatchTask, constraint: Constraint | None, settings: GenerationSettings
     ) -> Request:
         """A finished request, or one in its place whose values with few options are the likeliest where they stand."""
         offset = -1
@@ -184,7 +184,7 @@ class Generator(RankingModel):
         the ``result``. Bad arguments raise at the call, before the first event. There is one attempt: what was shown
         cannot be taken back."""
         settings, checked = streamed_settings(**options), as_constraint(constraint)
-        row = BatchRow(prompt, checked, settings.params.seed, settings.prediction)
+        row = BatchTask(prompt, checked, settings.params.seed, settings.prediction)
         request = self._request(row, checked, settings, streams=True)
         return events_of(
             self._write(request, settings.guidance), checked, lambda: self._result(request, checked, settings)
@@ -357,7 +357,7 @@ class Generator(RankingModel):
         constraints: Any = None,
         *,
         seeds: Iterable[int] | None = None,
-        batch_size: int = ROWS,
+        batch_size: int = SEQUENCES,
         return_exceptions: bool = False,
         progress: Callable[[BatchProgress], object] | None = None,
         **options: Unpack[GenerationOptions],
@@ -417,7 +417,7 @@ class Generator(RankingModel):
         constraints: Any = None,
         *,
         seeds: Iterable[int] | None = None,
-        batch_size: int = ROWS,
+        batch_size: int = SEQUENCES,
         progress: Callable[[BatchProgress], object] | None = None,
         **options: Unpack[GenerationOptions],
     ) -> BatchOutcomes[Any]:
@@ -425,11 +425,11 @@ class Generator(RankingModel):
         settings = checked_settings(**options)
         check_written_once(settings)
         check_count("batch_size", batch_size)
-        rows = BatchRows(prompts, constraints, seeds, settings.params.seed, settings.prediction)
+        rows = BatchTasks(prompts, constraints, seeds, settings.params.seed, settings.prediction)
         if rows.common is not None:
             self._compiled(rows.common)  # what is wrong with it is wrong with the call
-        if settings.fields is not None and self.reader.max_rows is not None:
-            batch_size = max(1, min(batch_size, self.reader.max_rows - MAX_OPEN))
+        if settings.fields is not None and self.reader.max_sequences is not None:
+            batch_size = max(1, min(batch_size, self.reader.max_sequences - MAX_OPEN))
         return rows.written(
             lambda row, constraint: self._request(row, constraint, settings),
             lambda requests: self._steps(requests, settings.guidance, batch_size),

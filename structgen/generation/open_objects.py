@@ -13,22 +13,22 @@ from structgen.errors import StructgenError
 
 LOG = logging.getLogger("structgen.generation.open_objects")
 KEPT = 1024  # schemas that are known to have been told of; of those forgotten it is told once more
-_TOLD: BoundedCache[int, bool] = BoundedCache(KEPT)
+_REPORTED: BoundedCache[int, bool] = BoundedCache(KEPT)
 
 
-def tell_open_objects(constraint: Any) -> None:
+def report_open_objects(constraint: Any) -> None:
     """Log a line for each schema in a constraint whose objects may have members that it does not declare, the first
     time that it comes."""
     for schema in schemas_of(constraint):
         if not isinstance(schema, JsonSchemaConstraint):  # tools say it themselves: they are closed
             continue
         key = hash(schema.content_key())
-        if _TOLD.get(key):
+        if _REPORTED.get(key):
             continue
-        _TOLD.put(key, True)
+        _REPORTED.put(key, True)
         places: list[str] = []
         with suppress(StructgenError, RecursionError):  # which compiling it says, if it is anything
-            places = sorted(schema.open_objects(), key=lambda place: (place.count("/"), place))
+            places = sorted(schema.open_objects(), key=lambda pointer: (pointer.count("/"), pointer))
         if places:
             LOG.warning(
                 "the schema leaves objects open, so that the model may invent members: at %s%s. "

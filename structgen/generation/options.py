@@ -231,13 +231,13 @@ def checked_settings(
         )
     if not (loop_guard is None or isinstance(loop_guard, LoopGuard)):
         raise OptionsError(f"loop_guard is {loop_guard!r:.100}; expected LoopGuard() or None", option="loop_guard")
-    told = telling(schema_in_prompt, schema_form)
+    shown = telling(schema_in_prompt, schema_form)
     params = SamplingParams(**sampling)
     return GenerationSettings(
         params,
         max_new_tokens,
         strings,
-        told,
+        shown,
         draft,
         prediction,
         attempts,

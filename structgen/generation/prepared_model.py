@@ -18,7 +18,7 @@ from structgen.core.tokenization.canonical import CanonicalSpelling
 from structgen.core.tokenization.reading import canonical_spelling
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError, UnsatisfiableSchemaError
-from structgen.generation.batch import BatchRow
+from structgen.generation.batch import BatchTask
 from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import Prompt, Telling, longest_prompt, prompt_token_ids
 from structgen.generation.decoding.refusals import Refusal, compiled_without
@@ -31,17 +31,17 @@ from structgen.generation.fields.reading import PathReader, PrefixPaths, TreePat
 from structgen.generation.fields.results import FieldResults
 from structgen.generation.models.capabilities import ModelCapabilities, capabilities_of, check_reads_trees
 from structgen.generation.models.defaults import defaults_of
-from structgen.generation.models.guided_rows import GuidedRows
+from structgen.generation.models.guided_sequences import GuidedSequences
 from structgen.generation.models.language_model import LanguageModel
 from structgen.generation.models.model_runner import NO_DRAFTS, RaggedReader
 from structgen.generation.models.prefix_reader import make_reader
 from structgen.generation.models.runner_factory import ragged_reader
 from structgen.generation.models.threads import turn_of
-from structgen.generation.open_objects import tell_open_objects
+from structgen.generation.open_objects import report_open_objects
 from structgen.generation.options import OPTION_NAMES, OWN_DRAFT, GenerationSettings
 from structgen.generation.results import GenerationResult, result_of
 from structgen.generation.scheduler.budget import SchedulerLimits
-from structgen.generation.scheduler.inline import ROWS, raising, steps
+from structgen.generation.scheduler.inline import SEQUENCES, raising, steps
 from structgen.generation.scheduler.request import Event, Request
 from structgen.generation.scheduler.scheduler import Scheduler
 from structgen.generation.speculative.cost import cost_of
@@ -99,10 +99,10 @@ class PreparedModel:
 
     def __new__(cls, *_: Any, **options: Any) -> Self:
         """Refuse names that are no options."""
-        known = [name for name in inspect.signature(PreparedModel.__init__).parameters if name != "self"]
+        names = [name for name in inspect.signature(PreparedModel.__init__).parameters if name != "self"]
         for name in options:
-            if name not in known and cls.__init__ is PreparedModel.__init__:
-                refuse_name(name, known, OTHER_NAMES)
+            if name not in names and cls.__init__ is PreparedModel.__init__:
+                refuse_name(name, names, OTHER_NAMES)
         return super().__new__(cls)
 
     def __init__(
@@ -217,14 +217,14 @@ class PreparedModel:
         self, prompt: Prompt, constraint: Constraint | None, telling: Telling | None, refused: Refusal | None = None
     ) -> list[int]:
         """Token ids of a prompt, in which the model may be told of the constraint and of an answer that was refused."""
-        most, told = self.max_prompt_length, None
+        most, instruction = self.max_prompt_length, None
         if constraint is not None and telling is not None:
-            told = telling.of(constraint, self.defaults.schema_form)
+            instruction = telling.of(constraint, self.defaults.schema_form)
         return prompt_token_ids(
-            self.tokenizer, prompt, told, "user" if telling is None else telling.place, most, refused
+            self.tokenizer, prompt, instruction, "user" if telling is None else telling.role, most, refused
         )
 
-    def _attempt_ids(self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings) -> list[int]:
+    def _attempt_ids(self, row: BatchTask, constraint: Constraint | None, settings: GenerationSettings) -> list[int]:
         """Token ids of a row's prompt; with what was refused before it, where that is wanted and there is room."""
         if row.refused is not None and settings.refusal_in_prompt:
             with suppress(GenerationError):  # it is too long, or the template takes no answers
@@ -239,11 +239,11 @@ class PreparedModel:
         leaves room for the output, and where outputs may depend on what was written before."""
         if self.deterministic or not self.reader.shares_prefixes:
             return list(ids)
-        found, limit = respelled(ids, self.reader.kept_texts(salt), self.vocabulary), self.model.context_length
-        return found if limit is None or len(found) + budget <= limit else list(ids)
+        spelled, limit = respelled(ids, self.reader.kept_texts(salt), self.vocabulary), self.model.context_length
+        return spelled if limit is None or len(spelled) + budget <= limit else list(ids)
 
     def _request(
-        self, row: BatchRow, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
+        self, row: BatchTask, constraint: Constraint | None, settings: GenerationSettings, *, streams: bool = False
     ) -> Request:
         """What is asked of the scheduler: the prompt's token ids and the output to be written after them."""
         if settings.fields is not None:
@@ -289,15 +289,15 @@ class PreparedModel:
         return Request(prompt, output, speculator, streams=streams, prediction=prediction, without=without)
 
     def _steps(
-        self, requests: Iterable[Request | None], guidance: Guidance | None = None, rows: int = ROWS
+        self, requests: Iterable[Request | None], guidance: Guidance | None = None, sequences: int = SEQUENCES
     ) -> Generator[list[Event], None, None]:
         """Write the requests of one call: see ``steps``."""
         reader: RaggedReader = self.reader
         if guidance is not None:
-            reader = guided = GuidedRows(self.reader, self.model, guidance.scale)
+            reader = guided = GuidedSequences(self.reader, self.model, guidance.scale)
             requests = guided.expecting(requests)
         overlapped = self.capabilities.asynchronous and guidance is None
-        return steps(reader, requests, rows=rows, overlapped=overlapped, spell=self._spell)
+        return steps(reader, requests, sequences=sequences, overlapped=overlapped, spell=self._spell)
 
     def _result(
         self, request: Request, constraint: Constraint[T] | None, settings: GenerationSettings, attempts: int = 1
@@ -331,7 +331,7 @@ class PreparedModel:
     def _restarted(
         self,
         request: Request,
-        attempt: BatchRow,
+        attempt: BatchTask,
         constraint: Constraint | None,
         settings: GenerationSettings,
         after: int,
@@ -358,7 +358,7 @@ class PreparedModel:
             return TreePaths(self.reader, request.prompt, tokens, request.salt)
         return PrefixPaths(make_reader(self.model, request.prompt, len(tokens)), tokens)
 
-    def _attempted(self, constraint: Constraint, attempt: BatchRow) -> Grammar:
+    def _attempted(self, constraint: Constraint, attempt: BatchTask) -> Grammar:
         """What an attempt is masked by: the constraint without what was refused before, where that can be taken out."""
         narrowed = None
         if attempt.refused_values:
@@ -379,7 +379,7 @@ class PreparedModel:
         """What its outputs are masked by."""
         with report_progress(self.progress):
             grammar = unbudgeted(constraint).compile(self.vocabulary)
-            tell_open_objects(constraint)
+            report_open_objects(constraint)
         return grammar
 
     def _write(self, request: Request, guidance: Guidance | None = None) -> Iterator[list[Event]]:
@@ -407,7 +407,7 @@ class PreparedModel:
         """What drafts, with what it has learned."""
         if draft is None and not predicts:
             return None
-        speculator = next((known for made_of, known in self._speculators if made_of is draft or made_of == draft), None)
+        speculator = next((kept for made_of, kept in self._speculators if made_of is draft or made_of == draft), None)
         if speculator is None:
             with report_progress(self.progress):
                 speculator = make_speculator(draft, self.model, self.tokenizer, self.vocabulary, self._cost)
@@ -424,9 +424,9 @@ def _spelled(tokenizer: Any, vocabulary: Vocabulary, text: str) -> Sequence[int]
 def _eos_token_ids(can: ModelCapabilities, tokenizer: Any) -> tuple[int, ...] | None:
     """All ids that end a reply: the model's settings and the tokenizer's may name different ones (chat models do)."""
     ids = set(can.eos_token_ids)
-    own = getattr(tokenizer, "eos_token_id", None)
-    if own is not None:
-        ids.add(own)
+    ids_given = getattr(tokenizer, "eos_token_id", None)
+    if ids_given is not None:
+        ids.add(ids_given)
     return tuple(sorted(ids)) or None
 
 

@@ -31,10 +31,10 @@ def raised_by(error: BaseException) -> BaseException:
 
     Of an error in an actor's beginning Ray keeps the text only: it becomes a ModelError.
     """
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, StructgenError):
-            return found
-        found = getattr(found, "cause", None) or found.__cause__
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, StructgenError):
+            return cause
+        cause = getattr(cause, "cause", None) or cause.__cause__
     text = re.search(r"structgen\.errors\.\w+: (.+)", str(error), re.DOTALL)
     return error if text is None else ModelError(text[1].strip())

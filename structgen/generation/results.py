@@ -183,14 +183,14 @@ def items_of(events: Iterable[StreamEvent[Sequence[T]]]) -> Iterator[T]:
     """
     given = 0
     for event in events:
-        found = event.partial
-        if found is None:
+        items = event.partial
+        if items is None:
             continue
-        if isinstance(found, str) or not isinstance(found, Sequence):
+        if isinstance(items, str) or not isinstance(items, Sequence):
             raise ConstraintError(
-                f"what is written is no list but {type(found).__name__}, which has no items to stream; "
+                f"what is written is no list but {type(items).__name__}, which has no items to stream; "
                 "ask for list[...] or json_lines(...), or use stream and each event's partial"
             )
-        whole = len(found) if event.result is not None else len(found) - 1
-        yield from found[given:whole] if isinstance(found, list) else list(found)[given:whole]
+        whole = len(items) if event.result is not None else len(items) - 1
+        yield from items[given:whole] if isinstance(items, list) else list(items)[given:whole]
         given = max(given, whole)

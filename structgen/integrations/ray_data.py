@@ -13,16 +13,16 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from structgen.core.constraints.specs import ConstraintSpec
-from structgen.generation.batch_files.job import BatchJob, RowLine
-from structgen.generation.batch_files.lines import PromptRow
+from structgen.generation.batch_files.job import BatchJob, OutputLine
+from structgen.generation.batch_files.lines import PromptLine
 from structgen.generation.ray_cluster import connect, raised_by
 from structgen.options import JsonOptions, check_count
 
 COLUMNS = ("line", "id", "prompt", "kind", "source", "sources")
-RESULTS = tuple(field.name for field in dataclasses.fields(RowLine))
+RESULTS = tuple(field.name for field in dataclasses.fields(OutputLine))
 
 
-def row_columns(row: PromptRow, sources: Mapping[str, Any]) -> dict[str, Any]:
+def row_columns(row: PromptLine, sources: Mapping[str, Any]) -> dict[str, Any]:
     """A row as plain columns: what is of several types as JSON, its constraint as kind, source, and what names of
     sources in it stand for besides those that all rows have."""
     own = row.specification
@@ -39,7 +39,7 @@ class BatchWriter:
     Args:
         job: how they are written.
         options: of schemas that rows bring.
-        sources: what all rows have, see ``RowFile``.
+        sources: what all rows have, see ``PromptFile``.
     """
 
     def __init__(self, job: BatchJob, options: JsonOptions, sources: Mapping[str, Any]) -> None:
@@ -47,25 +47,25 @@ class BatchWriter:
         self._generator = job.load()
 
     def __call__(self, block: dict[str, Any]) -> dict[str, list[Any]]:
-        """Columns as ``RowLine`` has fields, from columns as ``row_columns`` makes them."""
+        """Columns as ``OutputLine`` has fields, from columns as ``row_columns`` makes them."""
         cells = zip(*(block[name].tolist() for name in COLUMNS), strict=True)
         lines = list(self._job.lines(self._generator, [self._row(*row) for row in cells]))
         return {name: [getattr(line, name) for line in lines] for name in RESULTS}
 
-    def _row(self, line: int, id: str, prompt: str, kind: Any, source: str, sources: str) -> PromptRow:
+    def _row(self, line: int, id: str, prompt: str, kind: Any, source: str, sources: str) -> PromptLine:
         given = {**self._sources, **json.loads(sources)}
         own = ConstraintSpec(kind, source, self._options, sources=given) if kind else None
-        return PromptRow(line, json.loads(id), json.loads(prompt), own)
+        return PromptLine(line, json.loads(id), json.loads(prompt), own)
 
 
 def write_with_ray(
     job: BatchJob,
-    rows: Iterable[PromptRow],
+    rows: Iterable[PromptLine],
     *,
     actors: int,
     options: JsonOptions,
     sources: Mapping[str, Any],
-) -> Generator[RowLine, None, None]:
+) -> Generator[OutputLine, None, None]:
     """The lines of rows, in their order, as they are done.
 
     Rows are put into Ray's object store, all of them. An actor that is lost is started anew, and its blocks are written
@@ -95,6 +95,6 @@ def write_with_ray(
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # it logs errors with their traces, and raises them
     try:
         for line in written.iter_rows():
-            yield RowLine(*(line[name] for name in RESULTS))
+            yield OutputLine(*(line[name] for name in RESULTS))
     except Exception as error:  # Ray's, and those of Ray Data, which are no RayError
         raise raised_by(error) from error

@@ -129,7 +129,7 @@ class AsyncWriting(ABC):
         if constraint is not None and settings.telling is not None:
             instruction = telling.of(constraint, self.defaults.schema_form)
         most = self.max_prompt_length
-        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, telling.place, most))
+        ids = await self.read(lambda tokenizer: prompt_token_ids(tokenizer, prompt, instruction, telling.role, most))
         budget = self.budget(len(ids), settings.max_new_tokens)  # first: nothing is compiled for what cannot be read
         constraint, regions = placed_regions(constraint, settings.regions)
         constraint = after_prompt(constraint, ids, self.vocabulary)

@@ -144,8 +144,8 @@ class AsyncEngine(AsyncWriting):
         self.context_length = served.context_length
         self.failure: BaseException | None = None
         limits = SchedulerLimits(
-            rows=self.settings.max_rows,
-            rows_a_key=self.settings.max_rows_a_key,
+            sequences=self.settings.max_rows,
+            sequences_a_key=self.settings.max_rows_a_key,
             waiting=None,  # what may wait is counted here, for all outputs of a request at once
             max_bytes=self.settings.max_cache_bytes,
             max_mask_seconds=self.settings.max_mask_seconds,
@@ -232,7 +232,7 @@ class AsyncEngine(AsyncWriting):
         if self.failure is not None or self._closed:
             raise RequestError("The model thread is gone.", status=503, type="server_error", code="model_thread_failed")
         missing = len(requests) - self.room
-        if missing > 0 and not self._make_way(who, missing):
+        if missing > 0 and not self._make_room(who, missing):
             raise self._full()
         stream = RequestStream(self, len(requests))
         self.unbegun.add(who, stream, len(requests))
@@ -259,10 +259,10 @@ class AsyncEngine(AsyncWriting):
         if stream.making is None or not self._making.give_up(stream.making):
             self._ask(lambda: self._leave(stream))
 
-    def _make_way(self, who: str, outputs: int) -> bool:
+    def _make_room(self, who: str, outputs: int) -> bool:
         """Turn away so many outputs, that were not begun, of callers who have more than this one; False: there are
         none. They are gone within a step."""
-        turned_away = self.unbegun.make_way(who, outputs)
+        turned_away = self.unbegun.make_room(who, outputs)
         for stream in turned_away:
             self.cancel(stream)
             with suppress(RuntimeError):  # the loop is closed: nobody reads

@@ -57,7 +57,7 @@ class Holdings(Generic[_T]):
             own = sum(self._sizes.get(who, {}).values()) + 1
             return sum(max(0, sum(sizes.values()) - own) for caller, sizes in self._sizes.items() if caller != who)
 
-    def make_way(self, who: str, size: int = 1) -> list[_T]:
+    def make_room(self, who: str, size: int = 1) -> list[_T]:
         """Take out the last things of callers who hold more than this one would, until so much is out; nothing if there
         is not as much."""
         with self._lock:
@@ -113,7 +113,7 @@ class WaitingSlots:
             RequestError: there is none.
         """
         self.check(who)
-        for victim in self._slots.make_way(who) if len(self) >= self._room(who) else ():
+        for victim in self._slots.make_room(who) if len(self) >= self._room(who) else ():
             if not victim.turned_away.done():
                 victim.turned_away.set_exception(self._full())
         slot = WaitingSlot()

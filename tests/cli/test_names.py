@@ -14,7 +14,7 @@ from structgen.cli.batch import schema_of_prompts
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.sources import ConstraintSource
 from structgen.generation.batch_files.job import BatchJob
-from structgen.generation.batch_files.lines import RowFile
+from structgen.generation.batch_files.lines import PromptFile
 from structgen.integrations.ray_data import row_columns
 from tests.cli.running import run
 
@@ -79,7 +79,7 @@ def test_rows_of_a_batch_quote_their_prompts(tmp_path: Path) -> None:
     data = b'{"prompt": "the roof"}\n{"prompt": "a floor", "sources": {"letter": "own"}, "schema": {"type": "string"}}'
     sources = {"letter": "given"}
     rows = list(
-        RowFile("x", lambda: BytesIO(data), sources=sources, schema=schema_of_prompts(ConstraintSource(schema)))
+        PromptFile("x", lambda: BytesIO(data), sources=sources, schema=schema_of_prompts(ConstraintSource(schema)))
     )
     assert [row.specification.sources["letter"] for row in rows if row.specification] == ["given", "own"]
     assert rows[0].specification is not None

@@ -18,7 +18,7 @@ import structgen
 from structgen import GenerationResult, Generator
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, RefusedValueError, SchemaError
 from structgen.generation.async_generation import AsyncWriter
-from structgen.generation.models.padded_rows import PaddedRows
+from structgen.generation.models.padded_rows import PaddedReader
 from structgen.generation.models.tiny import TinyModel
 from structgen.progress import ProgressEvent
 from tests.server.tiny import EOS, VOCABULARY, ByteTokenizer, SlowModel, generator
@@ -88,7 +88,7 @@ class PaddedModel(TinyModel):
     """A model whose rows are read padded, the rows of a batch from start to end together."""
 
     def ragged_reader(self) -> Any:
-        return PaddedRows(self)
+        return PaddedReader(self)
 
 
 @pytest.mark.full

@@ -14,7 +14,7 @@ from structgen.core.constraints.base import Constraint
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, SchemaError, StructgenError
 from structgen.generation.batch import BatchProgress
 from structgen.generation.generator import Generator
-from structgen.generation.models.padded_rows import PaddedRows
+from structgen.generation.models.padded_rows import PaddedReader
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.results import GenerationResult
 from tests.fakes import CharTokenizer, vocabulary, words
@@ -28,7 +28,7 @@ def padded() -> Generator:
     """Rows are read together from the start."""
     model = TinyModel(VOCABULARY.size)
     found = Generator(model, CharTokenizer(eos=1), vocabulary=VOCABULARY)
-    found.reader = PaddedRows(model)
+    found.reader = PaddedReader(model)
     return found
 
 
@@ -174,7 +174,7 @@ def test_progress_counts_rows(generator: Generator) -> None:
 
 
 def test_an_error_of_the_model_is_no_row_s() -> None:
-    class Broken(PaddedRows):
+    class Broken(PaddedReader):
         def read(self, parts: Any) -> Any:
             raise RuntimeError("the device is lost")
 

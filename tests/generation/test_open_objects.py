@@ -24,7 +24,7 @@ CLOSED = {**OPEN, "additionalProperties": False}
 
 @pytest.fixture(autouse=True)
 def afresh(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    monkeypatch.setattr(open_objects, "_TOLD", BoundedCache(open_objects.KEPT))
+    monkeypatch.setattr(open_objects, "_REPORTED", BoundedCache(open_objects.KEPT))
     with caplog.at_level(logging.INFO, "structgen"):
         yield
 
@@ -126,9 +126,9 @@ def test_masks_alone_say_nothing(caplog: pytest.LogCaptureFixture) -> None:
 def test_each_schema_is_told_of_once_and_what_is_known_is_bounded(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_objects, "_TOLD", BoundedCache(5))
+    monkeypatch.setattr(open_objects, "_REPORTED", BoundedCache(5))
     for number in range(8):
-        open_objects.tell_open_objects(json_schema({"properties": {f"a{number}": True}}))
-    assert len(lines(caplog)) == 8 and len(open_objects._TOLD) == 5
-    open_objects.tell_open_objects(json_schema({"properties": {"a7": True}}))
+        open_objects.report_open_objects(json_schema({"properties": {f"a{number}": True}}))
+    assert len(lines(caplog)) == 8 and len(open_objects._REPORTED) == 5
+    open_objects.report_open_objects(json_schema({"properties": {"a7": True}}))
     assert len(lines(caplog)) == 8

@@ -16,7 +16,7 @@ import pytest
 import structgen
 from structgen.errors import GenerationError, IncompleteOutputError, MaskTimeoutError, OptionsError
 from structgen.generation.generator import Generator
-from structgen.generation.models.tiny import TinyModel, TinyRows
+from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.sampling import SamplingParams
 from structgen.server.engine import AsyncEngine
 from structgen.server.errors import RequestError, as_request_error
@@ -316,7 +316,7 @@ def test_after_its_deadline_an_output_is_closed_validly() -> None:
     assert event.end.finish_reason == "length" and len(json.loads(event.text)) >= 3
 
 
-class ByTheToken(TinyRows):
+class ByTheToken(TinyReader):
     """Rows that take their time for every token that they read."""
 
     def read(self, parts: Any) -> Any:
@@ -327,7 +327,7 @@ class ByTheToken(TinyRows):
 class SlowReader(TinyModel):
     """A model with such rows."""
 
-    def ragged_reader(self) -> TinyRows:
+    def ragged_reader(self) -> TinyReader:
         return ByTheToken(self)
 
 

@@ -51,7 +51,7 @@ def row(rng: random.Random) -> SequenceRequest:
 def written_by(rows: list[SequenceRequest]) -> list[list[SequenceEvent]]:
     """The events of each row, from a writer of their own."""
     generator = Generator(TinyModel(VOCABULARY.size), CharTokenizer(eos=1), vocabulary=VOCABULARY)
-    writer = SequenceWriter(generator, SchedulerLimits(rows=4, waiting=None))
+    writer = SequenceWriter(generator, SchedulerLimits(sequences=4, waiting=None))
     handles = [writer.submit(each, writer.output(each)) for each in rows]
     found: dict[Any, list[SequenceEvent]] = {handle: [] for handle in handles}
     while not writer.is_idle:

@@ -54,12 +54,12 @@ def test_unbegun_outputs_of_who_has_most_make_way() -> None:
         outputs.add("greedy", f"greedy {number}", 2)
     outputs.add("other", "other 0", 3)
     assert outputs.excess("good") == 9 + 2 and outputs.excess("greedy") == 0
-    assert outputs.make_way("greedy", 1) == []
-    assert outputs.make_way("good", 9) == [], "more than there are"
-    assert outputs.make_way("good", 3) == ["greedy 4", "greedy 3"]
-    assert outputs.make_way("other", 1) == ["greedy 2"]
-    assert outputs.make_way("other", 1) == [], "as many as it would have"
+    assert outputs.make_room("greedy", 1) == []
+    assert outputs.make_room("good", 9) == [], "more than there are"
+    assert outputs.make_room("good", 3) == ["greedy 4", "greedy 3"]
+    assert outputs.make_room("other", 1) == ["greedy 2"]
+    assert outputs.make_room("other", 1) == [], "as many as it would have"
     outputs.discard("greedy 0")
     outputs.discard("greedy 0")
-    assert outputs.make_way("good", 2) == ["other 0"]
-    assert outputs.make_way("good", 2) == [] and outputs.excess("good") == 1
+    assert outputs.make_room("good", 2) == ["other 0"]
+    assert outputs.make_room("good", 2) == [] and outputs.excess("good") == 1

@@ -120,7 +120,7 @@ def _walked(spec: StringSpec, picks: Picks, values: Values) -> bytes:
         byte, state = options[picks.one(("byte", dfa.digest, state), len(options))]
         text.append(byte)
         length += (byte & 0xC0) != 0x80
-    return spelled(bytes(text)) + values.string_rest(spec, state, length)
+    return spelled(bytes(text)) + values.string_remainder(spec, state, length)
 
 
 def _may_end(spec: StringSpec, state: int, length: int) -> bool:

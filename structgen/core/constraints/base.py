@@ -46,8 +46,11 @@ class Constraint(Protocol[T_co]):
 def instruction_of(constraint: Constraint, form: SchemaForm) -> str | None:
     """What to tell the model about a constraint, with its schemas in this form. Constraints whose ``instruction`` takes
     no form have one only."""
-    told: Any = constraint.instruction
-    return cast("str | None", told(form) if inspect.signature(told).parameters else told())
+    instruct: Any = constraint.instruction
+    return cast(
+        "str | None",
+        instruct(form) if inspect.signature(instruct).parameters else instruct(),
+    )
 
 
 def value_of(constraint: Constraint[T] | None, text: str) -> T:

@@ -47,7 +47,7 @@ class CompiledCache:
                     return grammar
                 other = self._building.get(key)
                 if other is None:
-                    own = self._building[key] = Future[Any]()
+                    building = self._building[key] = Future[Any]()
                     break
             with suppress(CancelledError):  # who built it was interrupted
                 return other.result()
@@ -56,12 +56,12 @@ class CompiledCache:
         except BaseException as error:
             self._settle(key)
             if isinstance(error, Exception):
-                own.set_exception(error)
+                building.set_exception(error)
             else:
-                own.cancel()
+                building.cancel()
             raise
         self._settle(key, grammar)
-        own.set_result(grammar)
+        building.set_result(grammar)
         return grammar
 
     def kept(self, key: Hashable) -> Any:
@@ -116,10 +116,10 @@ def content_key(constraint: Any) -> Hashable:
 
     Constraints of this library say it by a method ``content_key``; others are what they are equal to, or themselves.
     """
-    own = getattr(constraint, "content_key", None)
-    if callable(own) and not isinstance(constraint, type):
-        found: Hashable = own()
-        return found
+    content_key_of = getattr(constraint, "content_key", None)
+    if callable(content_key_of) and not isinstance(constraint, type):
+        key: Hashable = content_key_of()
+        return key
     try:
         hash(constraint)
     except TypeError:
@@ -148,10 +148,10 @@ def joined(*keys: Hashable) -> Hashable:
     if None in keys:
         return None
     with _JOINING:
-        found = _JOINED.get(keys)
-        if found is None:
-            found = _JOINED[keys] = _Joined(keys)
-        return found
+        joined_key = _JOINED.get(keys)
+        if joined_key is None:
+            joined_key = _JOINED[keys] = _Joined(keys)
+        return joined_key
 
 
 COMPILED = CompiledCache()

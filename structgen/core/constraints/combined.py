@@ -157,8 +157,8 @@ class UnionConstraint(_Embedding):
 
     def instruction(self, form: SchemaForm = "schema") -> str:
         """Says that it is one of these, and what each is."""
-        told = [told for part in self.parts if (told := instruction_of(part, form))]
-        return "\n".join(["Answer in one of these ways:", *(f"{i}. {each}" for i, each in enumerate(told, 1))])
+        instructions = [text for part in self.parts if (text := instruction_of(part, form))]
+        return "\n".join(["Answer in one of these ways:", *(f"{i}. {each}" for i, each in enumerate(instructions, 1))])
 
 
 @dataclass(frozen=True)
@@ -189,17 +189,20 @@ class ConcatConstraint(_Embedding):
     def parse_partial(self, text: str) -> tuple[Any, ...]:
         """As ``parse`` of unfinished text; the last value there is is as far as it goes."""
         data = text.encode(errors="replace")
-        found = []
+        values = []
         for part, (begin, end, is_whole) in zip(self.parts, _cuts(self.parts, data, is_whole=False), strict=False):
             piece = data[begin:end].decode(errors="ignore")
-            found.append(settled_of(part, piece) if is_whole else part.parse_partial(piece))
-        return tuple(found)
+            values.append(settled_of(part, piece) if is_whole else part.parse_partial(piece))
+        return tuple(values)
 
     def instruction(self, form: SchemaForm = "schema") -> str:
         """Says what the parts are, in their order."""
-        told = [told for part in self.parts if (told := instruction_of(part, form))]
+        instructions = [text for part in self.parts if (text := instruction_of(part, form))]
         return "\n".join(
-            ["Answer with these parts, one right after the other:", *(f"{i}. {each}" for i, each in enumerate(told, 1))]
+            [
+                "Answer with these parts, one right after the other:",
+                *(f"{i}. {each}" for i, each in enumerate(instructions, 1)),
+            ]
         )
 
 
@@ -283,7 +286,7 @@ def _is_operand(value: Any) -> bool:
 
 def _parts(kind: type[_Combination], constraints: Sequence[Constraint | str]) -> tuple[Constraint, ...]:
     """The constraints as parts of a combination, those of the same kind taken apart."""
-    found: list[Constraint] = []
+    parts: list[Constraint] = []
     for constraint in constraints:
         if not _is_operand(constraint):
             raise ConstraintError(
@@ -292,14 +295,14 @@ def _parts(kind: type[_Combination], constraints: Sequence[Constraint | str]) ->
         if isinstance(constraint, str):
             if any(0xD800 <= ord(c) < 0xE000 for c in constraint):
                 raise ConstraintError(f"{constraint!r:.100} holds half of a surrogate pair, which is not a character")
-            found.append(_Exactly(constraint))
+            parts.append(_Exactly(constraint))
         elif isinstance(constraint, kind):
-            found += constraint.parts
+            parts += constraint.parts
         else:
-            found.append(constraint)
-    if not found:
+            parts.append(constraint)
+    if not parts:
         raise ConstraintError("at least one constraint is needed")
-    return tuple(found)
+    return tuple(parts)
 
 
 # --- reading an output ---

@@ -88,8 +88,8 @@ class TagDispatch(Combinable):
         """
         marks = [*(mark for tag in self.rules.tags for mark in tag), self.rules.stop, self.rules.separator]
         tokens = [mark for mark in marks if isinstance(mark, SpecialToken)]
-        own = [] if isinstance(vocabulary, TextVocabulary) else [vocabulary.id_of(token) for token in tokens]
-        return compile_together(self.constraints, vocabulary, own)
+        ids = [] if isinstance(vocabulary, TextVocabulary) else [vocabulary.id_of(token) for token in tokens]
+        return compile_together(self.constraints, vocabulary, ids)
 
     def parse(self, text: str) -> Parts:
         """Free text and parts in the order of the text, without triggers, closing and stop strings.
@@ -100,22 +100,22 @@ class TagDispatch(Combinable):
         Raises:
             GenerationError: the text is not as described, or the constraint of a part refuses its value.
         """
-        found = read_parts(self.rules, self.constraints, text, is_whole=True)
-        if found is None:
+        pieces = read_parts(self.rules, self.constraints, text, is_whole=True)
+        if pieces is None:
             raise GenerationError(f"The output is no tagged text as described: {text[:200]!r}", text=text)
-        return self._valued(found, value_of)
+        return self._valued(pieces, value_of)
 
     def parse_partial(self, text: str) -> Parts:
         """As ``parse`` of unfinished text; an unfinished part has the value of its constraint's ``parse_partial``.
 
         Free text at the end may hold the first characters of a trigger.
         """
-        found = read_parts(self.rules, self.constraints, text, is_whole=False)
-        return self._valued([text] if found is None else found, settled_of)
+        pieces = read_parts(self.rules, self.constraints, text, is_whole=False)
+        return self._valued([text] if pieces is None else pieces, settled_of)
 
-    def _valued(self, found: Iterable[str | FoundPart], closed: Callable[[Constraint, str], Any]) -> Parts:
+    def _valued(self, pieces: Iterable[str | FoundPart], closed: Callable[[Constraint, str], Any]) -> Parts:
         """Parts with their values; ``closed``: those of parts that are closed."""
-        return [piece if isinstance(piece, str) else self._with_value(piece, closed) for piece in found]
+        return [piece if isinstance(piece, str) else self._with_value(piece, closed) for piece in pieces]
 
     def _with_value(self, part: FoundPart, closed: Callable[[Constraint, str], Any]) -> TagPart:
         constraint = self.constraints[part.tag]
@@ -133,8 +133,8 @@ class TagDispatch(Combinable):
         if rules.free_text == "none":
             lines = ["Answer with parts of these forms:"]
         for (begin, end), constraint in zip(rules.tags, self.constraints, strict=True):
-            told = instruction_of(constraint, form)
-            lines.append(f"{begin}...{end}" + (f" where the dots are as follows. {told}" if told else ""))
+            inner = instruction_of(constraint, form)
+            lines.append(f"{begin}...{end}" + (f" where the dots are as follows. {inner}" if inner else ""))
         if rules.min_uses or rules.max_uses is not None:
             most = "" if rules.max_uses is None else f" and at most {rules.max_uses}"
             lines.append(f"Write at least {rules.min_uses}{most} such parts.")

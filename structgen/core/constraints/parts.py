@@ -26,10 +26,10 @@ def compile_together(
         GrammarError: a part names a token by id, so that its text cannot be taken apart.
         ConstraintError: what compiling them raises.
     """
-    own, within = set(named), vocabulary
+    names, within = set(named), vocabulary
     while True:
         parts = [constraint.compile(within) for constraint in constraints]
-        wanted = vocabulary.within(vocabulary.naming(own.union(*(part.vocabulary.named for part in parts))))
+        wanted = vocabulary.within(vocabulary.naming(names.union(*(part.vocabulary.named for part in parts))))
         if wanted.named == within.named:
             break
         within = wanted

@@ -14,16 +14,16 @@ from structgen.core.tool_calls.arguments import members_of
 
 def remarks(constraint: Any, grammar: Grammar | None) -> list[str]:
     """Remarks on a constraint, its parts among them, a sentence each; ``grammar`` is its compiled form."""
-    found, told = [], set()
+    sentences, named = [], set()
     for calls in _calls(constraint):
-        found += [f"the tool {tool.name!r} is left out: {tool.reason}" for tool in calls.skipped]
+        sentences += [f"the tool {tool.name!r} is left out: {tool.reason}" for tool in calls.skipped]
         for tool in calls.calls.tools:
             for entry in members_of(tool, calls.calls.options_of(tool)).lowered.misspelt.values():
-                told.add(id(entry))
-                found.append(f"the tool {tool.name!r}, at {tool.pointer}{entry.pointer}: {entry.reason}")
-    schemas = [words for words in _misspelt(grammar) if not told.intersection(map(id, words))]
+                named.add(id(entry))
+                sentences.append(f"the tool {tool.name!r}, at {tool.pointer}{entry.pointer}: {entry.reason}")
+    schemas = [words for words in _misspelt(grammar) if not named.intersection(map(id, words))]
     words = [f"the schema, at {entry.pointer or 'its root'}: {entry.reason}" for schema in schemas for entry in schema]
-    return list(dict.fromkeys([*found, *words]))
+    return list(dict.fromkeys([*sentences, *words]))
 
 
 def _calls(constraint: Any) -> Iterator[ToolCalls]:

@@ -24,16 +24,16 @@ class FoundPart(NamedTuple):
 class _Reading:
     """A place in the data, the parts before it, and what was found, the last first: (before it, the last)."""
 
-    at: int
+    offset: int
     used: int
-    found: Any
+    pieces: Any
 
-    def then(self, at: int, text: bytes = b"", part: FoundPart | None = None) -> _Reading:
+    def then(self, offset: int, text: bytes = b"", part: FoundPart | None = None) -> _Reading:
         """The reading that goes on at a place, after free text (unless it is empty) and perhaps a part."""
-        found = (self.found, text.decode(errors="ignore")) if text else self.found
+        pieces = (self.pieces, text.decode(errors="ignore")) if text else self.pieces
         if part is None:
-            return _Reading(at, self.used, found)
-        return _Reading(at, self.used + 1, (found, part))
+            return _Reading(offset, self.used, pieces)
+        return _Reading(offset, self.used + 1, (pieces, part))
 
 
 def read_parts(
@@ -55,13 +55,13 @@ def read_parts(
     counted = max(rules.min_uses, 1) if rules.max_uses is None else rules.max_uses
     while waiting:
         reading = waiting.pop()
-        if (reading.at, min(reading.used, counted)) in seen:
+        if (reading.offset, min(reading.used, counted)) in seen:
             continue
-        seen.add((reading.at, min(reading.used, counted)))
+        seen.add((reading.offset, min(reading.used, counted)))
         following = []
         for after in reader.after(reading):
-            if after.at < 0:
-                return _in_order(after.found)
+            if after.offset < 0:
+                return _in_order(after.pieces)
             following.append(after)
         waiting += following[::-1]
     return None
@@ -82,43 +82,43 @@ class _Reader:
 
     def after(self, reading: _Reading) -> Iterator[_Reading]:
         """What follows a reading, the preferred first: at its end, or after another part."""
-        rules, at, used = self._rules, reading.at, reading.used
-        word = self._next_word(at)
+        rules, offset, used = self._rules, reading.offset, reading.used
+        word = self._next_word(offset)
         if used >= rules.min_uses:
             yield from self._ends(reading, word if rules.text_at_end(used) else None, rules.text_at_end(used))
         if used == rules.max_uses:
             return
-        begin = at
+        begin = offset
         if used and self._separator:
             begin += len(self._separator)
-            if not self._data.startswith(self._separator, at):
-                if self._is_cut(self._separator, at):
+            if not self._data.startswith(self._separator, offset):
+                if self._is_cut(self._separator, offset):
                     yield reading.then(END)
                 return
         if not rules.text_before(used):
             yield from self._parts(reading, begin, b"", None)
         elif word is None:
             if not self._is_whole:
-                yield reading.then(END, self._data[at:])
+                yield reading.then(END, self._data[offset:])
         else:
-            yield from self._parts(reading, word[0], self._data[at : word[0]], word[1])
+            yield from self._parts(reading, word[0], self._data[offset : word[0]], word[1])
 
     def _ends(self, reading: _Reading, word: tuple[int, bytes] | None, has_text: bool) -> Iterator[_Reading]:
         """The end of the text after ``reading``, with the word that free text leads up to."""
-        remaining = self._data[reading.at :]
+        remaining = self._data[reading.offset :]
         if not has_text:
-            if remaining == (self._stop or b"") or self._is_cut(self._stop or b"", reading.at):
+            if remaining == (self._stop or b"") or self._is_cut(self._stop or b"", reading.offset):
                 yield reading.then(END)
         elif word is None:
             if self._stop is None or not self._is_whole:
                 yield reading.then(END, remaining)
         elif word[1] == self._stop and word[0] + len(word[1]) == len(self._data):
-            yield reading.then(END, self._data[reading.at : word[0]])
+            yield reading.then(END, self._data[reading.offset : word[0]])
 
     def _parts(self, reading: _Reading, begin: int, text: bytes, trigger: bytes | None) -> Iterator[_Reading]:
         """After a part that begins at ``begin``, by the tags of a trigger (None: by all)."""
-        for number, (tag, own) in enumerate(zip(self._rules.tags, self._rules.triggers, strict=True)):
-            if trigger is not None and _data(own) != trigger:
+        for number, (tag, tag_triggers) in enumerate(zip(self._rules.tags, self._rules.triggers, strict=True)):
+            if trigger is not None and _data(tag_triggers) != trigger:
                 continue
             word = _data(tag[0])
             if self._data.startswith(word, begin):
@@ -139,13 +139,13 @@ class _Reader:
             elif self._is_cut(closing, end):
                 yield reading.then(END, text, part)
 
-    def _is_cut(self, word: bytes, at: int) -> bool:
-        """Whether unfinished data ends within a word that begins at ``at``."""
-        return not self._is_whole and len(self._data) - at < len(word) and word.startswith(self._data[at:])
+    def _is_cut(self, word: bytes, offset: int) -> bool:
+        """Whether unfinished data ends within a word that begins at ``offset``."""
+        return not self._is_whole and len(self._data) - offset < len(word) and word.startswith(self._data[offset:])
 
-    def _next_word(self, at: int) -> tuple[int, bytes] | None:
+    def _next_word(self, offset: int) -> tuple[int, bytes] | None:
         """The first word to end that free text does not hold, and where it begins."""
-        starts = [(self._data.find(word, at), word) for word in self._words]
+        starts = [(self._data.find(word, offset), word) for word in self._words]
         return min((s for s in starts if s[0] >= 0), key=lambda s: s[0] + len(s[1]), default=None)
 
 
@@ -155,8 +155,8 @@ def _data(mark: Mark) -> bytes:
 
 
 def _in_order(pieces: Any) -> list[Any]:
-    found = []
+    result = []
     while pieces is not None:
         pieces, piece = pieces
-        found.append(piece)
-    return found[::-1]
+        result.append(piece)
+    return result[::-1]

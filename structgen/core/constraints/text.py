@@ -44,8 +44,8 @@ class TextConstraint(Combinable):
         Raises:
             ConstraintError: what ``compile_lark`` and its like raise.
         """
-        found: Grammar = COMPILED.get(joined(self.content_key(), vocabulary), lambda: self._compiled(vocabulary))
-        return found
+        grammar: Grammar = COMPILED.get(joined(self.content_key(), vocabulary), lambda: self._compiled(vocabulary))
+        return grammar
 
     def content_key(self) -> Hashable:
         """See `structgen.core.constraints.cache.content_key`: the constraint itself, and nothing for a file."""
@@ -93,8 +93,8 @@ class LarkConstraint(TextConstraint):
             joined(name, given if isinstance(given, str) else content_key(given)) for name, given in self.grammars
         ]
         others += [joined(name, content_key(given)) for name, given in self.terminals]
-        own = (self.source, self.start, self.lexer, self.json_options, self.captured, self.dialect)
-        return joined("lark", own, *others)
+        parts = (self.source, self.start, self.lexer, self.json_options, self.captured, self.dialect)
+        return joined("lark", parts, *others)
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
         return compile_lark_source(
@@ -167,7 +167,7 @@ class WrittenGrammar(TextConstraint):
     captured: Captured = ()
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
-        (first, reads_first), (second, reads_second) = self._ways()
+        (first, reads_first), (second, reads_second) = self._readings()
         try:
             return first._compiled(vocabulary)
         except ConstraintError as error:
@@ -175,7 +175,7 @@ class WrittenGrammar(TextConstraint):
                 raise
         return second._compiled(vocabulary)
 
-    def _ways(self) -> list[tuple[TextConstraint, Callable[[], bool]]]:
+    def _readings(self) -> list[tuple[TextConstraint, Callable[[], bool]]]:
         """Constraints that it may be, and what tells whether each can be read."""
         from structgen.core.grammars.dialects.llguidance.reader import read_llguidance
         from structgen.core.grammars.gbnf import read_gbnf

@@ -77,7 +77,10 @@ class Thinking(Generic[T]):
             answer = self.answer
             named = answer.compile(vocabulary).vocabulary.named
             body = builder.embedded(
-                "answer", lambda own: answer.compile(own.within(vocabulary.naming([*own.named, *named])))
+                "answer",
+                lambda named_vocabulary: answer.compile(
+                    named_vocabulary.within(vocabulary.naming([*named_vocabulary.named, *named]))
+                ),
             )
         thought = (*builder.free_text([THOUGHT]), *builder.pieces([Marker(THOUGHT), BLANKS]))
         if self.begin == "begun":

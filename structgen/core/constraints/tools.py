@@ -113,8 +113,8 @@ class ToolCalls(Combinable):
         except (TypeError, ValueError) as error:
             raise ConstraintError(f"arguments are no JSON values: {error}") from None
         written = [piece for piece in pieces if isinstance(piece, ToolCall)]
-        found = [piece for piece in CallReader(self.calls, text).read()[0] if isinstance(piece, ToolCall)]
-        if [(call.name, call.arguments) for call in found] != [(call.name, call.arguments) for call in written]:
+        calls_read = [piece for piece in CallReader(self.calls, text).read()[0] if isinstance(piece, ToolCall)]
+        if [(call.name, call.arguments) for call in calls_read] != [(call.name, call.arguments) for call in written]:
             raise ConstraintError(
                 f"the calls {written!r:.300} cannot be written in the format {self.calls.format.name!r} so that the "
                 f"same is read again: {text[:300]!r}"
@@ -174,22 +174,22 @@ def tool_call(
     calls = Calls(form, choice.tools, choice.required, parallel, free_text, options)
     check_names(form, choice.tools)
     check_choice("on_impossible", on_impossible, ("refuse", "skip"))
-    found: dict[Tool, UnsatisfiableSchemaError] = {}
+    impossible: dict[Tool, UnsatisfiableSchemaError] = {}
     for tool in choice.tools:  # a bad schema is refused before a model is asked
         try:
             check_possible(tool, calls.options_of(tool))
             if on_impossible == "skip":
                 check_writable(tool, form, calls.options_of(tool))
         except UnsatisfiableSchemaError as error:
-            found[tool] = error
-    if not found:
+            impossible[tool] = error
+    if not impossible:
         return ToolCalls(calls)
-    if on_impossible == "refuse" or (choice.required and len(found) == len(choice.tools)):
-        raise _impossible(list(found), list(found.values()))
-    skipped = tuple(SkippedTool(tool.name, error.pointer, error.message) for tool, error in found.items())
+    if on_impossible == "refuse" or (choice.required and len(impossible) == len(choice.tools)):
+        raise _impossible(list(impossible), list(impossible.values()))
+    skipped = tuple(SkippedTool(tool.name, error.pointer, error.message) for tool, error in impossible.items())
     for one in skipped:
         LOG.warning("tool_call goes on without a tool: %s (at %s)", one.reason, one.pointer)
-    return ToolCalls(replace(calls, tools=tuple(tool for tool in choice.tools if tool not in found)), skipped)
+    return ToolCalls(replace(calls, tools=tuple(tool for tool in choice.tools if tool not in impossible)), skipped)
 
 
 def _impossible(tools: list[Tool], errors: list[UnsatisfiableSchemaError]) -> UnsatisfiableSchemaError:

@@ -22,8 +22,8 @@ def batch_accept_token(matchers: Sequence[Matcher | None], token_ids: Any) -> li
     Raises:
         TokenError: an id outside a vocabulary, or another number of ids than of matchers; no matcher has moved.
     """
-    found = _checked_tokens(matchers, token_ids)
-    return [m is None or m.accept_token(token_id) for m, token_id in zip(matchers, found, strict=True)]
+    ids = _checked_tokens(matchers, token_ids)
+    return [m is None or m.accept_token(token_id) for m, token_id in zip(matchers, ids, strict=True)]
 
 
 def batch_advance_and_fill(
@@ -44,19 +44,19 @@ def batch_advance_and_fill(
         BitmaskError: wrong dtype, shape or layout, fewer rows than matchers, or one matcher twice.
             After either, no matcher has moved.
     """
-    found = _checked_tokens(matchers, token_ids)
-    places = [place for place, matcher in enumerate(matchers) if matcher is not None]
+    ids = _checked_tokens(matchers, token_ids)
+    places = [index for index, matcher in enumerate(matchers) if matcher is not None]
     check_apart(matchers)
     for size in _sizes(matchers):
         check_row(bitmask, places[-1], size)
-    taken = [True] * len(found)
+    taken = [True] * len(ids)
 
     def part(first: int, last: int) -> None:
-        kinds: list[Any] = [type(matchers[place]) for place in places[first:last]]
+        kinds: list[Any] = [type(matchers[index]) for index in places[first:last]]
         for chosen in numbers_by_key(kinds):
             rows = [places[first + number] for number in chosen]
             members: list[Any] = [matchers[row] for row in rows]
-            tokens = [found[row] for row in rows]
+            tokens = [ids[row] for row in rows]
             steps = kinds[chosen[0]].advance_and_fill_all(members, tokens, bitmask, rows)
             for row, step in zip(rows, steps, strict=True):
                 taken[row] = step
@@ -102,15 +102,15 @@ def _sizes(matchers: Sequence[Matcher | None]) -> set[int]:
 
 def _checked_tokens(matchers: Sequence[Matcher | None], token_ids: Any) -> list[int]:
     """A token for each matcher, of its vocabulary."""
-    found = host_integers(token_ids, "token_ids", TokenError)
-    if len(found) != len(matchers):
-        raise TokenError(f"got {len(found)} token ids for {len(matchers)} matchers; wanted one each")
-    if not found or (min(found) >= 0 and max(found) < min(_sizes(matchers), default=0)):
-        return found
-    for matcher, token_id in zip(matchers, found, strict=True):
+    ids = host_integers(token_ids, "token_ids", TokenError)
+    if len(ids) != len(matchers):
+        raise TokenError(f"got {len(ids)} token ids for {len(matchers)} matchers; wanted one each")
+    if not ids or (min(ids) >= 0 and max(ids) < min(_sizes(matchers), default=0)):
+        return ids
+    for matcher, token_id in zip(matchers, ids, strict=True):
         if matcher is not None and not 0 <= token_id < matcher.grammar.vocabulary.size:
             raise TokenError.out_of_range(token_id, matcher.grammar.vocabulary.size)
-    return found
+    return ids
 
 
 def host_integers(values: Any, name: str, error: type[StructgenError]) -> list[int]:
@@ -121,5 +121,5 @@ def host_integers(values: Any, name: str, error: type[StructgenError]) -> list[i
         raise error(f"{name} is no array on the host ({cause}); wanted one-dimensional integers") from cause
     if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
         raise error(f"{name} is {array.dtype} with shape {array.shape}; wanted one-dimensional integers")
-    found: list[int] = array.tolist()
-    return found
+    integers: list[int] = array.tolist()
+    return integers

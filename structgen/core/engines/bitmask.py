@@ -202,11 +202,11 @@ def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Any = None) 
         return
     mask = _host_bitmask(bitmask)
     batch = logits[None] if getattr(logits, "ndim", 0) == 1 else logits
-    found = host_logits(batch)
-    rows = _named_rows(indices, found.rows, len(mask))
-    _apply(found, found, mask, rows if isinstance(rows, range) else rows.tolist())
-    if found.owner is not batch:  # whose rows do not lie side by side
-        batch[...] = found.owner
+    host = host_logits(batch)
+    rows = _named_rows(indices, host.rows, len(mask))
+    _apply(host, host, mask, rows if isinstance(rows, range) else rows.tolist())
+    if host.owner is not batch:  # whose rows do not lie side by side
+        batch[...] = host.owner
 
 
 def write_masked(logits: Any, bitmask: npt.NDArray[np.int32], target: Any, indices: Sequence[int]) -> list[int]:
@@ -236,14 +236,14 @@ def write_masked(logits: Any, bitmask: npt.NDArray[np.int32], target: Any, indic
     return [row for row, is_empty in zip(indices, empty, strict=True) if is_empty] if any(empty) else []
 
 
-def _apply(found: HostLogits, into: HostLogits, mask: npt.NDArray[np.int32], rows: Sequence[int]) -> list[int]:
+def _apply(host: HostLogits, into: HostLogits, mask: npt.NDArray[np.int32], rows: Sequence[int]) -> list[int]:
     """Mask rows of logits into other memory, or the same: which have nothing left."""
     words, start = mask.shape[1], address_of(mask)
-    sources, masks = _addresses(found.address, found.stride, rows), _addresses(start, 4 * words, rows)
-    targets = sources if into is found else _addresses(into.address, into.stride, rows)
-    threads = threads_for_logits(len(rows), found.columns) // MASKED_PER_DRAWN
-    shape = {"columns": found.columns, "words": words, "kind": found.kind}
-    if len(rows) * found.stride > CACHED_BYTES:
+    sources, masks = _addresses(host.address, host.stride, rows), _addresses(start, 4 * words, rows)
+    targets = sources if into is host else _addresses(into.address, into.stride, rows)
+    threads = threads_for_logits(len(rows), host.columns) // MASKED_PER_DRAWN
+    shape = {"columns": host.columns, "words": words, "kind": host.kind}
+    if len(rows) * host.stride > CACHED_BYTES:
         shape["few"] = 0
     if threads < 2:
         return calls.apply(sources, masks, targets, **shape)

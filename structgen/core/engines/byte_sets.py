@@ -9,10 +9,10 @@ EVERY_BYTE = (1 << 256) - 1
 
 def byte_set(data: Iterable[int]) -> int:
     """The set of these bytes."""
-    found = 0
+    members = 0
     for byte in data:
-        found |= 1 << byte
-    return found
+        members |= 1 << byte
+    return members
 
 
 def flags(members: int) -> bytes:

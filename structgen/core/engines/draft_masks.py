@@ -99,17 +99,17 @@ def validate_tokens(matcher: Matcher, tokens: Any) -> list[int]:
     Raises:
         TokenError: ids outside the vocabulary, wherever they stand.
     """
-    found = host_integers(tokens, "tokens", TokenError)
-    _check_tokens(found, matcher.grammar.vocabulary.size)
+    ids = host_integers(tokens, "tokens", TokenError)
+    _check_tokens(ids, matcher.grammar.vocabulary.size)
     taken = 0
     try:
-        for token in found:
+        for token in ids:
             if token == NO_TOKEN or not matcher.accept_token(token):
                 break
             taken += 1
     finally:
         matcher.rollback(taken)
-    return found[:taken]
+    return ids[:taken]
 
 
 def find_jump_forward_string(matcher: Matcher) -> str:

@@ -143,11 +143,11 @@ class _Laws:
         """A random text by tokens and bytes; then back, by steps and at once."""
         matcher, text = self.grammar.matcher(), prefix
         _hold(matcher.accept_bytes(prefix), "complete", "the text that a walk begins with is refused", b"")
-        own: dict[Hashable, tuple[bytes, bool, bytes]] = {}
+        states_met: dict[Hashable, tuple[bytes, bool, bytes]] = {}
         masks: list[Mask] = []  # before each step
         for _ in range(steps):
             mask = self.state(matcher, text)
-            self.key(matcher, text, mask, own)
+            self.key(matcher, text, mask, states_met)
             token = self.choice(matcher, mask)
             if token is None or (max_bytes is not None and len(text) > max_bytes):
                 break
@@ -159,7 +159,7 @@ class _Laws:
                 _hold(twin.accept_token(token), "fork", f"refuses {word!r}, which its origin took", text)
                 _undo(matcher, 1, text)
                 _same(matcher, mask, "rollback", "another mask than before the step", text)
-                matcher, own = twin, {}
+                matcher, states_met = twin, {}
             elif masks:
                 _undo(twin, 1, text)
                 _same(twin, masks[-1], "fork", "undoes another step than its own last one", text)
@@ -186,50 +186,50 @@ class _Laws:
         valid = self.judge(text)[1] if self.judge else self.valid is None or self.valid(text)
         whole, single, spelled = (self.grammar.matcher() for _ in range(3))
         by_bytes = all(single.accept_bytes(text[i : i + 1]) for i in range(len(text))) and single.is_accepting()
-        for name, found in (
+        for name, taken_as in (
             ("at once", whole.accept_bytes(text) and whole.is_accepting()),
             ("by bytes", by_bytes),
             ("by tokens", self.spell(spelled, text)),
         ):
             law = "complete" if valid else "sound"
-            _hold(found in (valid, None), law, f"read {name} it is {'taken' if found else 'refused'}", text)
+            _hold(taken_as in (valid, None), law, f"read {name} it is {'taken' if taken_as else 'refused'}", text)
         if valid and text:
             self.bounds(text, b"")
 
     def spell(self, matcher: Matcher, text: bytes) -> bool | None:
         """Read a text by random tokens; None: the vocabulary does not spell it that way."""
-        at = 0
-        while at < len(text):
-            ids = self.starts.get(text[at], ())
-            fitting = [t for t in ids if text.startswith(self.vocabulary.tokens[t], at)]
+        offset = 0
+        while offset < len(text):
+            ids = self.starts.get(text[offset], ())
+            fitting = [t for t in ids if text.startswith(self.vocabulary.tokens[t], offset)]
             if not fitting:
                 return None
             token = self.rng.choice(fitting)
             if not matcher.accept_token(token):
                 return False
-            at += len(self.vocabulary.tokens[token])
+            offset += len(self.vocabulary.tokens[token])
         return matcher.is_accepting()
 
     @cached_property
     def starts(self) -> dict[int, list[int]]:
         """Token ids by their first byte."""
-        found: dict[int, list[int]] = {}
+        by_byte: dict[int, list[int]] = {}
         for token, word in enumerate(self.vocabulary.tokens):
             if word:
-                found.setdefault(word[0], []).append(token)
-        return found
+                by_byte.setdefault(word[0], []).append(token)
+        return by_byte
 
     def choice(self, matcher: Matcher, mask: Mask) -> int | None:
         """A token to go on with: half of the time one that a completion begins with."""
         tokens = self.vocabulary.tokens
-        found = [token for token in np.flatnonzero(mask).tolist() if tokens[token]]
-        if not found:
+        allowed = [token for token in np.flatnonzero(mask).tolist() if tokens[token]]
+        if not allowed:
             return None
-        rest = _completion(matcher) if self.rng.random() < 0.5 else None
-        best = [token for token in found if rest and rest.startswith(tokens[token])]
+        remaining = _completion(matcher) if self.rng.random() < 0.5 else None
+        best = [token for token in allowed if remaining and remaining.startswith(tokens[token])]
         if not best and self.rng.random() < 0.4:
-            best = [token for token in found if tokens[token][0] in self.likely]
-        return self.rng.choice(best or found)
+            best = [token for token in allowed if tokens[token][0] in self.likely]
+        return self.rng.choice(best or allowed)
 
     # --- one state ---
     def state(self, matcher: Matcher, text: bytes) -> Mask:
@@ -295,7 +295,7 @@ class _Laws:
 
     def completion(self, matcher: Matcher, following: list[int], text: bytes) -> None:
         """The completion completes, nothing known is shorter, and forced bytes are what all texts go on with."""
-        accepting, forced, rest = matcher.is_accepting(), matcher.forced_bytes(), _completion(matcher)
+        accepting, forced, remaining = matcher.is_accepting(), matcher.forced_bytes(), _completion(matcher)
         _hold(bool(forced) == (len(following) == 1 and not accepting), "forced bytes", f"are {forced!r}", text)
         walker = matcher.copy()
         _hold(walker.accept_bytes(forced), "forced bytes", f"{forced!r} are refused", text)
@@ -303,23 +303,33 @@ class _Laws:
         more = walker.is_accepting() or int(walker.next_bytes().sum()) > 1
         _hold(more or len(forced) == MAX_FORCED_BYTES, "forced bytes", f"more than {forced!r} are forced", text)
         bound = matcher.completion_bound()
-        _hold(rest is not None or bound >= TOO_LONG, "completion bound", f"is {bound}, but none is written", text)
-        if rest is None:
+        _hold(remaining is not None or bound >= TOO_LONG, "completion bound", f"is {bound}, but none is written", text)
+        if remaining is None:
             return
-        _hold(bound >= len(rest), "completion bound", f"is {bound}, but the completion is {rest!r}", text)
+        _hold(bound >= len(remaining), "completion bound", f"is {bound}, but the completion is {remaining!r}", text)
         walker = matcher.copy()
-        taken = walker.accept_bytes(rest) and walker.is_accepting()
-        _hold(taken, "shortest completion", f"{rest!r} does not complete", text)
-        _hold((rest == b"") == accepting, "shortest completion", f"is {rest!r}, accepting: {accepting}", text)
-        _hold(rest.startswith(forced), "forced bytes", f"{forced!r} are forced, but {rest!r} completes", text)
-        _hold(not rest or byte_set(rest) & matcher.bytes_to_stop() > 0, "bytes to stop", f"not in {rest!r}", text)
-        self.bounds(text, rest)
+        taken = walker.accept_bytes(remaining) and walker.is_accepting()
+        _hold(taken, "shortest completion", f"{remaining!r} does not complete", text)
+        _hold((remaining == b"") == accepting, "shortest completion", f"is {remaining!r}, accepting: {accepting}", text)
+        _hold(remaining.startswith(forced), "forced bytes", f"{forced!r} are forced, but {remaining!r} completes", text)
+        _hold(
+            not remaining or byte_set(remaining) & matcher.bytes_to_stop() > 0,
+            "bytes to stop",
+            f"not in {remaining!r}",
+            text,
+        )
+        self.bounds(text, remaining)
         if self.grammar.completions_are_shortest:
             for byte in self.rng.sample(following, min(8, len(following))):
                 walker = matcher.copy()
                 walker.accept_bytes(bytes([byte]))
                 other = walker.shortest_completion()
-                _hold(len(rest) <= 1 + len(other), "shortest completion", f"{bytes([byte]) + other!r} is shorter", text)
+                _hold(
+                    len(remaining) <= 1 + len(other),
+                    "shortest completion",
+                    f"{bytes([byte]) + other!r} is shorter",
+                    text,
+                )
 
     def judged(self, matcher: Matcher, mask: Mask, following: list[int], text: bytes) -> None:
         """What the judge says of the text, of every token and of every byte; of what lacks, where no budget was hit."""
@@ -356,20 +366,22 @@ class _Laws:
             _hold(not probe.is_terminated(), "rollback", "does not undo the end of sequence", text)
             _same(probe, mask, "rollback", "another mask than before the end of sequence", text)
 
-    def bounds(self, text: bytes, rest: bytes) -> None:
+    def bounds(self, text: bytes, remaining: bytes) -> None:
         """A whole text is valid, and its last byte is one of those that texts can end with."""
-        whole = text + rest
+        whole = text + remaining
         is_valid = self.judge(whole)[1] if self.judge else self.valid is None or self.valid(whole)
         _hold(is_valid, "sound", f"{whole!r} may stop, but is not in the language", text)
         is_known = not whole or self.grammar.last_bytes() >> whole[-1] & 1
         _hold(bool(is_known), "last bytes", f"{whole[-1:]!r} is none of them, but {whole!r} may stop", text)
 
-    def key(self, matcher: Matcher, text: bytes, mask: Mask, own: dict[Hashable, tuple[bytes, bool, bytes]]) -> None:
+    def key(
+        self, matcher: Matcher, text: bytes, mask: Mask, states_met: dict[Hashable, tuple[bytes, bool, bytes]]
+    ) -> None:
         """Equal keys, equal futures: of all matchers, and of this one."""
         future = mask.tobytes(), matcher.is_accepting(), matcher.next_bytes().tobytes()
-        for known, key in ((self.seen, matcher.state_key()), (own, matcher.state_key(own=True))):
+        for futures, key in ((self.seen, matcher.state_key()), (states_met, matcher.state_key(same_matcher=True))):
             if key is not None:
-                _hold(known.setdefault(key, future) == future, "state key", "is that of another state", text)
+                _hold(futures.setdefault(key, future) == future, "state key", "is that of another state", text)
 
 
 def _check_calls(grammar: Grammar) -> None:

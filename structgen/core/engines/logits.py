@@ -58,8 +58,8 @@ def host_logits(logits: Any) -> HostLogits:
     else:
         kind = _torch_kind(getattr(logits, "dtype", None))
     if kind is None or getattr(logits, "ndim", 0) != 2:
-        found = f"{getattr(logits, 'dtype', type(logits).__name__)}, shape {tuple(getattr(logits, 'shape', ()))}"
-        raise BitmaskError(f"logits are {found}; wanted a floating array or tensor of shape [rows, vocabulary]")
+        shown = f"{getattr(logits, 'dtype', type(logits).__name__)}, shape {tuple(getattr(logits, 'shape', ()))}"
+        raise BitmaskError(f"logits are {shown}; wanted a floating array or tensor of shape [rows, vocabulary]")
     if isinstance(logits, np.ndarray):
         rows = logits if logits.strides[1] == logits.itemsize else np.ascontiguousarray(logits)
         return HostLogits(rows.ctypes.data, rows.strides[0], len(rows), rows.shape[1], kind, rows)

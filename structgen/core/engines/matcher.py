@@ -20,7 +20,7 @@ from structgen.errors import CompletionTooLongError, MatcherStateError
 GrammarT = TypeVar("GrammarT", bound=Grammar)
 ResultT = TypeVar("ResultT")
 _NOT_CHECKED = object()
-MAX_WAYS = 4  # bytes that may come next, of which each is followed up as a likely text
+MAX_FOLLOWED = 4  # bytes that may come next, of which each is followed up as a likely text
 
 
 class BaseMatcher(ABC, Generic[GrammarT]):
@@ -215,7 +215,7 @@ class BaseMatcher(ABC, Generic[GrammarT]):
     def likely_texts(self, written: bytes) -> list[bytes]:
         """See `Matcher.likely_texts`; here, where few bytes may come next, each with what it forces."""
         following = np.flatnonzero(self.next_bytes()).tolist()
-        if len(following) > MAX_WAYS:
+        if len(following) > MAX_FOLLOWED:
             return []
         texts = []
         for byte in following:
@@ -243,7 +243,7 @@ class BaseMatcher(ABC, Generic[GrammarT]):
         """See `Matcher.completion_is_spelled`; here, whether every byte is a token."""
         return not self._grammar.vocabulary.missing_bytes
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         """See `Matcher.state_key`; here, that states cannot be compared."""
         return None
 

@@ -226,10 +226,10 @@ class Matcher(Protocol):
         then the text takes at most as many tokens as bytes. False where that is not known."""
         ...
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         """Equal for matchers of one grammar with the same future; None where that cannot be told.
 
-        With ``own``, only states of this matcher are compared, between which it was not rolled back.
+        With ``same_matcher``, only states of this matcher are compared, between which it was not rolled back.
         """
         ...
 

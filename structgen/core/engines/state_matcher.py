@@ -129,7 +129,7 @@ class StateMatcher(BaseMatcher[GrammarT]):
     def _is_open(self) -> bool:
         return bool(self._machine.call(ENDS, self._state))
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         """See `Matcher.state_key`."""
         return self._machine, self._state, self._terminated
 

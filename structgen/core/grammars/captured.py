@@ -24,15 +24,15 @@ def checked_captures(captures: CapturesOption) -> Captured:
     """
     is_usable = isinstance(captures, Iterable) and not isinstance(captures, str | bytes)
     pairs = captures.items() if isinstance(captures, Mapping) else captures if is_usable else ()
-    found = tuple(pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, pair) for pair in pairs)
+    result = tuple(pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, pair) for pair in pairs)
     if not is_usable or not all(
-        isinstance(rule, str) and rule and isinstance(name, str | Region) and name for rule, name in found
+        isinstance(rule, str) and rule and isinstance(name, str | Region) and name for rule, name in result
     ):
         raise OptionsError(
             "captures are names of rules and terminals, ('city', 'NUMBER'), or these with the names of what they "
             f"capture, {{'city': 'place'}}; not {captures!r:.100}"
         )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(result))
 
 
 def capture_symbols(

@@ -28,7 +28,7 @@ class RuleUse:
     """A use of a rule."""
 
     name: str
-    place: Place
+    position: Place
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TokenUse:
     """A special token, which is no text."""
 
     pattern: TokenPattern
-    place: Place
+    position: Place
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class EbnfRule:
     """
 
     tree: EbnfTree
-    place: Place
+    position: Place
     captures: tuple[str | Region, ...] = ()
     is_lazy: bool = False
     max_chars: int | None = None
@@ -93,7 +93,7 @@ class EbnfText:
     text: str
     names: frozenset[str] = frozenset()
 
-    def place(self, offset: int) -> Place:
+    def position(self, offset: int) -> Place:
         """Line and column of an offset."""
         line = bisect_right(self._lines, offset)
         return Place(line, offset - self._lines[line - 1] + 1)
@@ -104,15 +104,15 @@ class EbnfText:
 
     def fail(self, message: str, offset: int, hint: str | None = None) -> NoReturn:
         """Raise GrammarError at an offset."""
-        self.fail_at(message, self.place(offset), hint)
+        self.fail_at(message, self.position(offset), hint)
 
-    def fail_at(self, message: str, place: Place, hint: str | None = None) -> NoReturn:
+    def fail_at(self, message: str, position: Place, hint: str | None = None) -> NoReturn:
         """Raise GrammarError at a place."""
-        raise GrammarError(message, line=place.line, column=place.column, source=self.text, hint=hint)
+        raise GrammarError(message, line=position.line, column=position.column, source=self.text, hint=hint)
 
-    def too_complex(self, error: TooComplexError, place: Place) -> Exception:
+    def too_complex(self, error: TooComplexError, position: Place) -> Exception:
         """What an automaton refused, as an error at a place."""
-        refuse = grammar_refusal(self.text, place.line, place.column)
+        refuse = grammar_refusal(self.text, position.line, position.column)
         return refuse(error.message, error.budget or "size", error.limit)
 
     def check_depth(self, depth: int, offset: int) -> None:
@@ -126,8 +126,8 @@ class EbnfText:
             raise self._too_much("a literal or class is too long", "characters", MAX_LITERAL, offset)
 
     def _too_much(self, message: str, budget: str, limit: int, offset: int) -> Exception:
-        place = self.place(offset)
-        return grammar_refusal(self.text, place.line, place.column)(message, budget, limit)
+        position = self.position(offset)
+        return grammar_refusal(self.text, position.line, position.column)(message, budget, limit)
 
 
 def rule_uses(tree: EbnfTree) -> list[RuleUse]:
@@ -135,9 +135,9 @@ def rule_uses(tree: EbnfTree) -> list[RuleUse]:
     if isinstance(tree, RuleUse):
         return [tree]
     if isinstance(tree, Concat):
-        return [found for part in tree.parts for found in rule_uses(part)]
+        return [use for part in tree.parts for use in rule_uses(part)]
     if isinstance(tree, Alternate):
-        return [found for part in tree.options for found in rule_uses(part)]
+        return [use for part in tree.options for use in rule_uses(part)]
     return rule_uses(tree.body) if isinstance(tree, Repeat) else []
 
 

@@ -57,7 +57,7 @@ class EbnfWriter:
         while done < len(self._names):
             rule = self._rules.get(self._names[done])
             if rule is not None and (rule.is_lazy or rule.max_chars is not None):
-                self._productions.append(Rule(done, tuple(self._of_dfa(done, self._cut(rule, ()))), rule.place))
+                self._productions.append(Rule(done, tuple(self._of_dfa(done, self._cut(rule, ()))), rule.position))
             elif rule is not None:
                 self._productions_of(done, rule.tree)
             done += 1
@@ -72,7 +72,7 @@ class EbnfWriter:
 
     def _cut(self, rule: EbnfRule, path: tuple[EbnfRule, ...]) -> Dfa:
         """The texts of a rule that ends where it first can, or has so many characters at most."""
-        place = rule.place
+        position = rule.position
         try:
             dfa = self._as_dfa(rule.tree, (*path, rule))
             if dfa is None:
@@ -80,14 +80,14 @@ class EbnfWriter:
                 EbnfText(self._text).fail_at(
                     f"{option} is for regular rules, and this one refers to itself, uses special tokens or rules that "
                     "are captured, or is nested too deeply",
-                    place,
+                    position,
                 )
             if rule.is_lazy:
                 dfa = shortest_matches(dfa)
             if rule.max_chars is not None:
                 dfa = intersect(dfa, search_dfa(Concat((START, Repeat(Chars(charset.ANY), 0, rule.max_chars), END))))
         except TooComplexError as error:
-            raise EbnfText(self._text).too_complex(error, place) from None
+            raise EbnfText(self._text).too_complex(error, position) from None
         return dfa
 
     def _as_dfa(self, tree: EbnfTree, path: tuple[EbnfRule, ...]) -> Dfa | None:
@@ -137,7 +137,7 @@ class EbnfWriter:
 
     def _place(self, number: int) -> Place:
         rule = self._rules.get(self._names[number].partition(":")[0])
-        return Place() if rule is None else rule.place
+        return Place() if rule is None else rule.position
 
     def _symbols(self, number: int, tree: EbnfTree) -> list[int]:
         check_time()
@@ -177,16 +177,16 @@ class EbnfWriter:
 
     def _repeat(self, number: int, tree: Repeat) -> None:
         """``number`` is the body ``low`` to ``high`` times."""
-        place = self._place(number)
+        position = self._place(number)
         body = self._fresh(number)
         self._productions_of(body, tree.body)
         if tree.high is None:
             many = self._fresh(number)
-            self._productions += [Rule(many, (), place), Rule(many, (many, body), place)]
-            rest = [many]
+            self._productions += [Rule(many, (), position), Rule(many, (many, body), position)]
+            remaining = [many]
         else:
-            rest = self._up_to(number, body, tree.high - tree.low)
-        self._productions.append(Rule(number, (*self._times(number, body, tree.low), *rest), place))
+            remaining = self._up_to(number, body, tree.high - tree.low)
+        self._productions.append(Rule(number, (*self._times(number, body, tree.low), *remaining), position))
 
     def _times(self, number: int, body: int, count: int) -> list[int]:
         """Symbols for ``body`` so many times; of very many, by powers of two."""
@@ -201,26 +201,26 @@ class EbnfWriter:
         Up to n, where m is the largest power of two in n, is less than m, or m and then up to n - m. Every count is
         written in one way, and after a given number of bodies there are as many places to be as powers, at most.
         """
-        place = self._place(number)
-        rest: list[int] = []
+        position = self._place(number)
+        remaining: list[int] = []
         if count <= MAX_COPIES:
             for _ in range(count):
                 optional = self._fresh(number)
-                self._productions += [Rule(optional, (), place), Rule(optional, (body, *rest), place)]
-                rest = [optional]
-            return rest
+                self._productions += [Rule(optional, (), position), Rule(optional, (body, *remaining), position)]
+                remaining = [optional]
+            return remaining
         powers = self._powers(number, body, count.bit_length())
         less: list[list[int]] = [[]]  # symbols for fewer than each power
         for power in powers:
             fewer = self._fresh(number)
-            self._productions += [Rule(fewer, tuple(less[-1]), place), Rule(fewer, (power, *less[-1]), place)]
+            self._productions += [Rule(fewer, tuple(less[-1]), position), Rule(fewer, (power, *less[-1]), position)]
             less.append([fewer])
         for bit, power in enumerate(powers):
             if count >> bit & 1:
                 some = self._fresh(number)
-                self._productions += [Rule(some, tuple(less[bit]), place), Rule(some, (power, *rest), place)]
-                rest = [some]
-        return rest
+                self._productions += [Rule(some, tuple(less[bit]), position), Rule(some, (power, *remaining), position)]
+                remaining = [some]
+        return remaining
 
     def _powers(self, number: int, body: int, bits: int) -> list[int]:
         """Symbols for ``body`` once, twice, four times, ..."""
@@ -242,8 +242,8 @@ class EbnfWriter:
             if tree.name in path or not self._rules[tree.name].is_plain:
                 return None
             if tree.name not in self._regular:
-                found = self._as_regular(self._rules[tree.name].tree, (*path, tree.name), depth + 1)
-                self._regular[tree.name] = found
+                result = self._as_regular(self._rules[tree.name].tree, (*path, tree.name), depth + 1)
+                self._regular[tree.name] = result
             return self._regular[tree.name]
         if isinstance(tree, (Concat, Alternate)):
             parts = []
@@ -278,12 +278,12 @@ class EbnfWriter:
         return [optional]
 
     def _token(self, tree: TokenUse) -> int:
-        known = self._terminals.get(tree.pattern)
-        if known is None:
-            known = self._terminals[tree.pattern] = len(self._list)
+        number = self._terminals.get(tree.pattern)
+        if number is None:
+            number = self._terminals[tree.pattern] = len(self._list)
             source = tree.pattern.source
-            self._list.append(Terminal(source, empty(), source, 0, tree.place, tree.pattern))
-        return known
+            self._list.append(Terminal(source, empty(), source, 0, tree.position, tree.pattern))
+        return number
 
     def _reference(self, name: str) -> int:
         """The terminal of a grammar that is given."""
@@ -295,17 +295,17 @@ class EbnfWriter:
         return len(self._list) - 1
 
     def _number(self, dfa: Dfa, number: int) -> int:
-        known = self._terminals.get(dfa.digest)
-        if known is None:
-            place = self._place(number)
+        cached = self._terminals.get(dfa.digest)
+        if cached is None:
+            position = self._place(number)
             self._states += len(dfa)
             if self._states > MAX_STATES:
-                refuse = grammar_refusal(self._text, place.line, place.column)
+                refuse = grammar_refusal(self._text, position.line, position.column)
                 raise refuse("the automata of all terminals are too large in sum", "states", MAX_STATES)
-            known = self._terminals[dfa.digest] = len(self._list)
-            name = f"{self._names[number].partition(':')[0].upper()}_{known}"
-            self._list.append(Terminal(name, dfa, name, 0, place))
-        return known
+            cached = self._terminals[dfa.digest] = len(self._list)
+            name = f"{self._names[number].partition(':')[0].upper()}_{cached}"
+            self._list.append(Terminal(name, dfa, name, 0, position))
+        return cached
 
 
 @dataclass(frozen=True, slots=True)

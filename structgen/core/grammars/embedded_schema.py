@@ -37,13 +37,13 @@ def read_json(text: str, start: int, what: str) -> tuple[Any, int]:
     try:
         return EXACT_DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        reason, at = error.msg, error.pos
+        reason, offset = error.msg, error.pos
     except ValueError as error:  # a number, NaN
-        reason, at = str(error), start
+        reason, offset = str(error), start
     except RecursionError:
-        reason, at = "it is nested too deeply for Python's JSON parser", start
-    place = place_at(text, at)
-    raise GrammarError(f"{what}: {reason}", line=place.line, column=place.column, source=text)
+        reason, offset = "it is nested too deeply for Python's JSON parser", start
+    position = place_at(text, offset)
+    raise GrammarError(f"{what}: {reason}", line=position.line, column=position.column, source=text)
 
 
 def read_schema(text: str, start: int, options: JsonOptions) -> tuple[EmbeddedSchema, int]:
@@ -59,11 +59,11 @@ def read_schema(text: str, start: int, options: JsonOptions) -> tuple[EmbeddedSc
     """
     schema, end = read_json(text, start, "%json is not followed by a JSON Schema")
     if has_regions(schema):
-        place = place_at(text, start)
+        where = place_at(text, start)
         raise GrammarError(
             "max_tokens or temperature of a field (x-structgen) cannot be kept inside of a grammar; give the rule a "
             "region, or make the schema the constraint",
-            line=place.line, column=place.column, source=text,
+            line=where.line, column=where.column, source=text,
         )  # fmt: skip
     if not isinstance(schema, dict) or OPTIONS_KEY not in schema:
         return EmbeddedSchema(schema, options), end
@@ -74,6 +74,6 @@ def read_schema(text: str, start: int, options: JsonOptions) -> tuple[EmbeddedSc
     try:
         return EmbeddedSchema(schema, changed_options(options, changes)), end
     except OptionsError as error:
-        place = place_at(text, max(text.find(f'"{OPTIONS_KEY}"', start), start))
+        position = place_at(text, max(text.find(f'"{OPTIONS_KEY}"', start), start))
         message = f"the options in {OPTIONS_KEY!r} after %json: {error}"
-        raise GrammarError(message, line=place.line, column=place.column, source=text) from None
+        raise GrammarError(message, line=position.line, column=position.column, source=text) from None

@@ -33,9 +33,9 @@ PAST = -1
 
 END = 0
 """The number of the set without characters; in a demand it stands for the end of the text."""
-MAX_ROWS = 500
+MAX_RUNS = 500
 
-# A row of sets that the following characters must be in (False) or must not be in (True).
+# A run of sets that the following characters must be in (False) or must not be in (True).
 Demand: TypeAlias = tuple[bool, tuple[int, ...]]
 Thread: TypeAlias = tuple[int, tuple[Demand, ...]]
 
@@ -47,7 +47,7 @@ class LazyRepeat(Repeat):
 
 
 class NotSupportedError(Exception):
-    """A lookaround that is not made of rows of characters."""
+    """A lookaround that is not made of runs of characters."""
 
 
 def first_match_dfa(node: Node, max_states: int = MAX_STATES) -> tuple[Dfa, bool] | None:
@@ -55,8 +55,8 @@ def first_match_dfa(node: Node, max_states: int = MAX_STATES) -> tuple[Dfa, bool
 
     With it: whether a lookaround or anchor may see beyond the text, where ``re.match`` would see what is around it.
 
-    It cannot for lookbehinds of more than one character, lookaheads that are no choice of rows of characters (or, if
-    they are positive, no single row), and beyond ``max_states``.
+    It cannot for lookbehinds of more than one character, lookaheads that are no choice of runs of characters (or, if
+    they are positive, no single run), and beyond ``max_states``.
     Lookarounds see no further than the text itself.
     """
     program = OrderedProgram(8 * max_states)
@@ -64,7 +64,7 @@ def first_match_dfa(node: Node, max_states: int = MAX_STATES) -> tuple[Dfa, bool
         start = program.emit(node, program.add(MATCH, 0, 0))
         threads = OrderedThreads(program)
         dfa = threads.dfa(start, max_states)
-        return None if dfa is None else (dfa, threads.looks_behind or threads.looks_ahead)
+        return None if dfa is None else (dfa, threads.has_lookbehind or threads.looks_ahead)
     except (NotSupportedError, TooComplexError):
         return None
 
@@ -85,48 +85,48 @@ class OrderedProgram(Program):
             node = node.as_lookarounds()
         if not isinstance(node, Look):
             return Program.emit(self, node, following)
-        rows = self._rows(node.body)
-        if (len(rows) != 1 and not node.negative) or not all(rows):
+        runs = self._runs(node.body)
+        if (len(runs) != 1 and not node.negative) or not all(runs):
             raise NotSupportedError
-        if node.behind and any(len(row) > 1 or row[0] == END for row in rows):
+        if node.lookbehind and any(len(run) > 1 or run[0] == END for run in runs):
             raise NotSupportedError
-        for row in rows:  # none of them, or the only one
-            self.conditions.append((node.behind, node.negative, row))
+        for run in runs:  # none of them, or the only one
+            self.conditions.append((node.lookbehind, node.negative, run))
             following = self.add(LOOK, len(self.conditions) - 1, following)
         return following
 
-    def _rows(self, node: Node) -> list[tuple[int, ...]]:
-        """The rows of sets, perhaps with the end of the text after them, of which ``node`` is the choice."""
+    def _runs(self, node: Node) -> list[tuple[int, ...]]:
+        """The runs of sets, perhaps with the end of the text after them, of which ``node`` is the choice."""
         if isinstance(node, Chars) and node.charset:
             return [(self.sets.setdefault(node.charset, len(self.sets)),)]
         if isinstance(node, Anchor) and node.at_end:
             return [(END,)]
-        if isinstance(node, Look) and not node.behind and node.negative and isinstance(node.body, Chars):
-            return self._rows(Alternate((Chars(complement(node.body.charset)), Anchor(True))))
-        if isinstance(node, Look) and not node.behind and not node.negative:  # (Python's $ is one)
-            rows = self._rows(node.body)
-            if not all(END in row for row in rows):
+        if isinstance(node, Look) and not node.lookbehind and node.negative and isinstance(node.body, Chars):
+            return self._runs(Alternate((Chars(complement(node.body.charset)), Anchor(True))))
+        if isinstance(node, Look) and not node.lookbehind and not node.negative:  # (Python's $ is one)
+            runs = self._runs(node.body)
+            if not all(END in run for run in runs):
                 raise NotSupportedError
-            return rows
+            return runs
         if isinstance(node, Alternate):
-            return [row for option in node.options for row in self._rows(option)]
+            return [run for option in node.options for run in self._runs(option)]
         if not isinstance(node, Concat):
             raise NotSupportedError
-        rows = [()]
+        runs = [()]
         for number, part in enumerate(node.parts):
             if isinstance(part, Boundary) and number and not part.negative:  # "word\\b"
-                part = self._end_of_word(part, rows)
-            if any(END in row for row in rows):
+                part = self._end_of_word(part, runs)
+            if any(END in run for run in runs):
                 raise NotSupportedError
-            rows = [(*row, *more) for row in rows for more in self._rows(part)]
-            if len(rows) > MAX_ROWS:
+            runs = [(*run, *more) for run in runs for more in self._runs(part)]
+            if len(runs) > MAX_RUNS:
                 raise NotSupportedError
-        return rows
+        return runs
 
-    def _end_of_word(self, boundary: Boundary, rows: list[tuple[int, ...]]) -> Look:
-        """A boundary after rows that end with characters of words."""
+    def _end_of_word(self, boundary: Boundary, runs: list[tuple[int, ...]]) -> Look:
+        """A boundary after runs that end with characters of words."""
         sets = list(self.sets)
-        if any(not row or intersection(sets[row[-1]], boundary.word) != sets[row[-1]] for row in rows):
+        if any(not run or intersection(sets[run[-1]], boundary.word) != sets[run[-1]] for run in runs):
             raise NotSupportedError
         return Look(Chars(boundary.word), False, True)
 
@@ -153,7 +153,7 @@ class OrderedThreads:
         self._nodes = program.nodes
         self._conditions = program.conditions
         self._exits = program.exits
-        self.looks_behind = self.looks_ahead = False
+        self.has_lookbehind = self.looks_ahead = False
         self.steps = Steps(MAX_STEPS, "the automaton of the first match takes more than {} steps to make")
         sets: list[CharSet] = list(program.sets)
         self.segments, self.masks = partition(sets)
@@ -164,22 +164,22 @@ class OrderedThreads:
         first = self.close([(start, ())], None)
         numbers = {first: 0}
         states = [first]
-        rows, accepting = [], []
+        transitions, accepting = [], []
         for state in states:
             accepting.append(self.accepts(state))
-            row = []
+            targets = []
             for mask in self.masks:
                 target = self.step(state, mask)
                 if not target:
-                    row.append(-1)
+                    targets.append(-1)
                     continue
-                row.append(numbers.setdefault(target, len(states)))
-                if row[-1] == len(states):
+                targets.append(numbers.setdefault(target, len(states)))
+                if targets[-1] == len(states):
                     if len(states) >= max_states:
                         return None
                     states.append(target)
-            rows.append(row)
-        table = np.array(rows, np.int32).reshape(len(rows), len(self.masks))
+            transitions.append(targets)
+        table = np.array(transitions, np.int32).reshape(len(transitions), len(self.masks))
         return from_class_table(table, np.array(accepting, np.uint8), self.segments, 8 * max_states)
 
     def is_match(self, node: int) -> bool:
@@ -197,8 +197,8 @@ class OrderedThreads:
 
     def mask_of(self, character: int) -> int:
         """The sets that hold a character, as bits."""
-        place = bisect_right(self.segments, character, key=lambda segment: segment[0]) - 1
-        return self.masks[self.segments[place][2]]
+        index = bisect_right(self.segments, character, key=lambda segment: segment[0]) - 1
+        return self.masks[self.segments[index][2]]
 
     def step(self, state: tuple[Thread, ...], mask: int) -> tuple[Thread, ...]:
         """The state after a character of the class that lies in the sets of ``mask``."""
@@ -220,7 +220,7 @@ class OrderedThreads:
     def close(self, raw: list[Thread], before: int | None) -> tuple[Thread, ...]:
         """Follow what takes no character, in order, up to the first match that nothing can undo."""
         seen: set[Thread] = set()
-        found: list[Thread] = []
+        threads: list[Thread] = []
         stack = raw[::-1]
         while stack:
             thread = stack.pop()
@@ -235,14 +235,14 @@ class OrderedThreads:
             if op == SPLIT:
                 stack += [(y, demands), (x, demands)]
             elif op == BOL:
-                self.looks_behind |= before is None
+                self.has_lookbehind |= before is None
                 stack += [(y, demands)] if before is None else []
             elif op == EOL:
                 stack.append((y, _with(demands, (False, (END,)))))
             elif op == LOOK:
-                behind, negative, sets = self._conditions[x]
-                self.looks_behind |= behind and before is None
-                if not behind:
+                lookbehind, negative, sets = self._conditions[x]
+                self.has_lookbehind |= lookbehind and before is None
+                if not lookbehind:
                     stack.append((y, _with(demands, (negative, sets))))
                 elif (before is not None and before >> sets[0] & 1 == 1) is not negative:
                     stack.append((y, demands))
@@ -251,22 +251,22 @@ class OrderedThreads:
                     if demands not in self._known:
                         self._known[demands] = self._needed(demands)
                     demands = self._known[demands]
-                found.append((node, demands))
+                threads.append((node, demands))
                 if op == MATCH and not demands:
                     break
                 self.looks_ahead |= op == MATCH
-        return tuple(found)
+        return tuple(threads)
 
     def _needed(self, demands: tuple[Demand, ...]) -> tuple[Demand, ...]:
-        """Demands without the rows that cannot begin, as those on the next character stand."""
-        single = [(negative, row[0]) for negative, row in demands if len(row) == 1]
+        """Demands without the runs that cannot begin, as those on the next character stand."""
+        single = [(negative, run[0]) for negative, run in demands if len(run) == 1]
         allowed = [
             mask for mask in self.masks if all((mask >> first & 1 == 0) is negative for negative, first in single)
         ]
         return tuple(
-            (negative, row)
-            for negative, row in demands
-            if len(row) == 1 or not negative or any(mask >> row[0] & 1 for mask in allowed)
+            (negative, run)
+            for negative, run in demands
+            if len(run) == 1 or not negative or any(mask >> run[0] & 1 for mask in allowed)
         )
 
 
@@ -276,7 +276,7 @@ def _with(demands: tuple[Demand, ...], demand: Demand) -> tuple[Demand, ...]:
 
 def met(demands: tuple[Demand, ...]) -> bool:
     """Whether the demands hold where the text ends."""
-    return all(negative is (row[0] != END) for negative, row in demands)
+    return all(negative is (run[0] != END) for negative, run in demands)
 
 
 def after(demands: tuple[Demand, ...], mask: int) -> tuple[Demand, ...] | None:

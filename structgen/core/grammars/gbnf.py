@@ -97,7 +97,7 @@ def read_gbnf_with(
         rules = rules_by_token(rules, names) if names else rules
         for name in given:
             if name in rules:
-                EbnfText(text).fail_at(f"the rule {name!r} is defined, and given as a terminal", rules[name].place)
+                EbnfText(text).fail_at(f"the rule {name!r} is defined, and given as a terminal", rules[name].position)
             rules[name] = EbnfRule(GivenUse(name), Place())
         return _written(text, rules, start, captures)
 
@@ -111,10 +111,10 @@ def _written(
     for rule in rules.values():
         for use in rule_uses(rule.tree):
             if use.name not in rules:
-                EbnfText(text).fail_at(f"the rule {use.name!r} is not defined", use.place)
+                EbnfText(text).fail_at(f"the rule {use.name!r} is not defined", use.position)
     reached = reached_rules(rules, start)
     for name in rules.keys() - reached:
-        warnings.warn(f"rule {name!r} is never used (line {rules[name].place.line})", GrammarWarning, stacklevel=5)
+        warnings.warn(f"rule {name!r} is never used (line {rules[name].position.line})", GrammarWarning, stacklevel=5)
     capture_symbols(captures, dict.fromkeys(reached, 0), {}, dict.fromkeys(rules, f"{start!r} never uses"))
     for symbol, captured in captures:
         rules[symbol] = replace(rules[symbol], captures=(*rules[symbol].captures, captured))
@@ -157,14 +157,14 @@ class _Parser:
     source: EbnfText
     max_repetitions: int
     tokens: list[tuple[str, str, int]] = field(default_factory=list)
-    at: int = 0
+    index: int = 0
     depth: int = 0
 
     def rules(self) -> dict[str, EbnfRule]:
         self._scan()
         rules: dict[str, EbnfRule] = {}
-        while self.at < len(self.tokens):
-            kind, name, offset = self.tokens[self.at]
+        while self.index < len(self.tokens):
+            kind, name, offset = self.tokens[self.index]
             if kind != "name" or self._kind(1) != "define":
                 one_line = self.source.text.strip()
                 is_name = one_line.endswith((".gbnf", ".ebnf")) and not re.search(r"\s", one_line)
@@ -172,30 +172,30 @@ class _Parser:
                 self.source.fail("expected a rule: name ::= ...", offset, file)
             if name in rules:
                 self.source.fail(f"the rule {name!r} is defined twice", offset)
-            self.at += 2
-            rules[name] = EbnfRule(self._choice(), self.source.place(offset))
+            self.index += 2
+            rules[name] = EbnfRule(self._choice(), self.source.position(offset))
         return rules
 
     def _scan(self) -> None:
         offset, text = 0, self.source.text
         while offset < len(text):
-            found = _TOKEN.match(text, offset)
-            if found is None:
+            match = _TOKEN.match(text, offset)
+            if match is None:
                 self.source.fail(f"{text[offset]!r} is not expected here", offset, _meant(text, offset))
-            if found.lastgroup != "blank":
-                self.tokens.append((str(found.lastgroup), found.group(), offset))
-            offset = found.end()
+            if match.lastgroup != "blank":
+                self.tokens.append((str(match.lastgroup), match.group(), offset))
+            offset = match.end()
 
     def _kind(self, ahead: int = 0) -> str:
-        return self.tokens[self.at + ahead][0] if self.at + ahead < len(self.tokens) else ""
+        return self.tokens[self.index + ahead][0] if self.index + ahead < len(self.tokens) else ""
 
     def _sign(self) -> str:
-        return self.tokens[self.at][1] if self._kind() == "sign" else ""
+        return self.tokens[self.index][1] if self._kind() == "sign" else ""
 
     def _choice(self) -> EbnfTree:
         options = [self._sequence()]
         while self._sign() == "|":
-            self.at += 1
+            self.index += 1
             options.append(self._sequence())
         return choice_of(options)
 
@@ -210,10 +210,10 @@ class _Parser:
     def _item(self) -> EbnfTree:
         check_time()
         check_time()
-        kind, text, offset = self.tokens[self.at]
-        self.at += 1
+        kind, text, offset = self.tokens[self.index]
+        self.index += 1
         if kind == "name":
-            return RuleUse(text, self.source.place(offset))
+            return RuleUse(text, self.source.position(offset))
         if kind == "token":
             return self._token(text, offset)
         self.source.check_length(len(text), offset)
@@ -231,7 +231,7 @@ class _Parser:
             self.depth -= 1
             if self._sign() != ")":
                 self.source.fail("this group is not closed", offset)
-            self.at += 1
+            self.index += 1
             return inner
         self.source.fail(f"{text!r} is not expected here", offset)
 
@@ -240,12 +240,12 @@ class _Parser:
             pattern = token_pattern(text)
         except ConstraintError as error:
             self.source.fail(str(error), offset)
-        return TokenUse(pattern, self.source.place(offset))
+        return TokenUse(pattern, self.source.position(offset))
 
     def _repeated(self, item: EbnfTree) -> EbnfTree:
         for count in itertools.count():
-            if self.at < len(self.tokens):
-                self.source.check_depth(count, self.tokens[self.at][2])
+            if self.index < len(self.tokens):
+                self.source.check_depth(count, self.tokens[self.index][2])
             sign = self._sign()
             if sign and sign in "*+?":
                 low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[sign]
@@ -253,12 +253,12 @@ class _Parser:
                 low, high = self._bounds()
             else:
                 return item
-            self.at += 1
+            self.index += 1
             item = repeat_of(item, low, high)
         raise AssertionError
 
     def _bounds(self) -> tuple[int, int | None]:
-        _, text, offset = self.tokens[self.at]
+        _, text, offset = self.tokens[self.index]
         first, comma, last = text[1:-1].replace(" ", "").partition(",")
         if not first and not last:
             self.source.fail("a repetition needs a number", offset)
@@ -272,40 +272,40 @@ class _Parser:
     def _class(self, text: str, offset: int) -> CharSet:
         negated = text.startswith("^")
         characters = self._characters(text[negated:], offset + negated)
-        ranges, at = [], 0
-        while at < len(characters):
-            low = high = ord(characters[at][0])
-            if at + 2 < len(characters) and characters[at + 1][:2] == ("-", False):
-                high = ord(characters[at + 2][0])
-                at += 2
+        ranges, index = [], 0
+        while index < len(characters):
+            low = high = ord(characters[index][0])
+            if index + 2 < len(characters) and characters[index + 1][:2] == ("-", False):
+                high = ord(characters[index + 2][0])
+                index += 2
             if high < low:
                 self.source.fail("a range in a class must go up", offset - 1)
             ranges.append((low, high))
-            at += 1
-        found = charset.normalise(ranges)
-        return charset.complement(found) if negated else found
+            index += 1
+        members = charset.normalise(ranges)
+        return charset.complement(members) if negated else members
 
     def _characters(self, text: str, offset: int) -> list[tuple[str, bool, int]]:
         """The characters that a literal or class stands for, whether each was escaped, and its offset."""
-        found, at = [], 0
-        while at < len(text):
-            match = _CHARACTER.match(text, at)
+        members, index = [], 0
+        while index < len(text):
+            match = _CHARACTER.match(text, index)
             assert match is not None
             kind, digits, escaped, plain = match.groups()
             end = match.end()
             if kind:
                 size = _HEX[kind]
                 if len(digits) < size:
-                    self.source.fail(f"\\{kind} needs {size} hexadecimal digits, not {digits!r}", offset + at)
+                    self.source.fail(f"\\{kind} needs {size} hexadecimal digits, not {digits!r}", offset + index)
                 if int(digits[:size], 16) > 0x10FFFF:
-                    self.source.fail(f"\\{kind}{digits[:size]} is above the last code point, U+10FFFF", offset + at)
-                found.append((chr(int(digits[:size], 16)), True, offset + at))
-                end = at + 2 + size
+                    self.source.fail(f"\\{kind}{digits[:size]} is above the last code point, U+10FFFF", offset + index)
+                members.append((chr(int(digits[:size], 16)), True, offset + index))
+                end = index + 2 + size
             elif escaped:
                 if escaped.isascii() and escaped.isalnum() and escaped not in _ESCAPES:
-                    self.source.fail(f"there is no escape \\{escaped}; {_KNOWN_ESCAPES}", offset + at)
-                found.append((_ESCAPES.get(escaped, escaped), True, offset + at))
+                    self.source.fail(f"there is no escape \\{escaped}; {_KNOWN_ESCAPES}", offset + index)
+                members.append((_ESCAPES.get(escaped, escaped), True, offset + index))
             else:
-                found.append((plain, False, offset + at))
-            at = end
-        return found
+                members.append((plain, False, offset + index))
+            index = end
+        return members

@@ -41,23 +41,23 @@ def inlined(
     places: dict[int, tuple[int, int]] = {}  # by the part's identity: its start, and its first terminal
     for t, (part, inside) in parts.items():
         if id(part) not in places:
-            own = without_ignored(part, inside)
-            places[id(part)] = own.start + len(names), len(terminals)
-            for rule in own.rules:
+            inner = without_ignored(part, inside)
+            places[id(part)] = inner.start + len(names), len(terminals)
+            for rule in inner.rules:
                 rhs = tuple(_moved(s, len(names), len(terminals)) for s in rule.rhs)
                 rules.append(replace(rule, lhs=rule.lhs + len(names), rhs=rhs))
-            captures += [(_moved(s, len(names), len(terminals)), name) for s, name in own.captures]
-            names += own.nonterminals
-            terminals += own.terminals
+            captures += [(_moved(s, len(names), len(terminals)), name) for s, name in inner.captures]
+            names += inner.nonterminals
+            terminals += inner.terminals
         starts[~t] = places[id(part)][0]
-    found = replace(
+    whole = replace(
         grammar,
         terminals=tuple(terminals),
         nonterminals=tuple(names),
         rules=tuple(replace(r, rhs=tuple(starts.get(s, s) for s in r.rhs)) for r in rules),
         captures=tuple((starts.get(symbol, symbol), name) for symbol, name in captures),
     )
-    return found, {t: places[id(part)][1] for t, (part, _) in parts.items()}
+    return whole, {t: places[id(part)][1] for t, (part, _) in parts.items()}
 
 
 def _moved(symbol: int, nonterminals: int, terminals: int) -> int:

@@ -37,10 +37,10 @@ def load_grammar(
         if isinstance(base, str):  # a file imports what lies beside it, which is looked for next
             raise FileNotFoundError(path)
         try:
-            found: tuple[Any, str] = stdlib_loader(base, path)
+            source: tuple[Any, str] = stdlib_loader(base, path)
         except OSError:
             raise MissingImport(PurePath(path).stem) from None
-        return found
+        return source
 
     class Text(PackageResource):
         """To Lark, what a package imports is for loaders to find; what another name imports, are files."""

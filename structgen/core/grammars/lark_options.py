@@ -48,14 +48,14 @@ _LEXERS = {
 _BLOCKS = re.compile(r"\b_?(?:IN|DE)DENT\b")
 
 
-def refuse_lark_options(given: Mapping[str, Any], known: tuple[str, ...]) -> NoReturn:
+def refuse_lark_options(given: Mapping[str, Any], names: tuple[str, ...]) -> NoReturn:
     """Refuse options that the function does not have, with what says the same where Lark has them.
 
     Raises:
         OptionsError: always.
     """
     name = next(iter(given))
-    refuse_name(name, known, _HINTS)
+    refuse_name(name, names, _HINTS)
 
 
 def refuse_lexer(lexer: Any) -> NoReturn:

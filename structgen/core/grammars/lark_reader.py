@@ -141,51 +141,51 @@ _HEADER = re.compile(r"^[ \t]*[!?]*([A-Za-z_]\w*)(?:\{[^}\n]*\})?(?:\.-?\d+)?[ \
 
 def special_tokens(text: str) -> Iterator[tuple[str, Place]]:
     """The special tokens that a grammar's text names, with their places."""
-    for found in _EXTRA.finditer(text):
-        if found["token"]:
-            yield found.group(), place_at(text, found.start())
+    for match in _EXTRA.finditer(text):
+        if match["token"]:
+            yield match.group(), place_at(text, match.start())
 
 
 def _without_extras(text: str, options: JsonOptions) -> tuple[str, _Extras]:
     """The text with every ``%json {...}`` and special token replaced by a declared terminal, and what these are."""
     extras = _Extras()
     pieces, done = [], 0
-    for found in _EXTRA.finditer(text):
-        if found.start() < done or not (found["token"] or found.group().startswith("%json")):
+    for match in _EXTRA.finditer(text):
+        if match.start() < done or not (match["token"] or match.group().startswith("%json")):
             continue
-        if found["token"]:
-            name, end = _token_name(extras, text, found), found.end()
+        if match["token"]:
+            name, end = _token_name(extras, text, match), match.end()
         else:
             name = f"{_EMBEDDED}{len(extras.schemas)}"
-            extras.schemas[name], end = read_schema(text, found.end(), options)
-        pieces += [text[done : found.start()], name]
+            extras.schemas[name], end = read_schema(text, match.end(), options)
+        pieces += [text[done : match.start()], name]
         done = end
     plain = "".join([*pieces, text[done:]])
     names = " ".join([*extras.schemas, *extras.tokens])
     return (plain + f"\n%declare {names}\n" if names else plain), extras
 
 
-def _token_name(extras: _Extras, text: str, found: re.Match[str]) -> str:
+def _token_name(extras: _Extras, text: str, match: re.Match[str]) -> str:
     """The terminal that takes the place of a special token; equal ones share it."""
-    place = place_at(text, found.start())
+    position = place_at(text, match.start())
     try:
-        pattern = token_pattern(found.group())
+        pattern = token_pattern(match.group())
     except ConstraintError as error:
-        raise GrammarError(str(error), line=place.line, column=place.column, source=text) from None
-    *_, header = [None, *_HEADER.finditer(text, 0, found.start())]
+        raise GrammarError(str(error), line=position.line, column=position.column, source=text) from None
+    *_, header = [None, *_HEADER.finditer(text, 0, match.start())]
     if header is not None and header[1].isupper():
         raise GrammarError(
-            f"the terminal {header[1]} holds the special token {found.group()}, which is no text",
-            line=place.line,
-            column=place.column,
+            f"the terminal {header[1]} holds the special token {match.group()}, which is no text",
+            line=position.line,
+            column=position.column,
             source=text,
             hint="Special tokens stand in rules: write a rule (a lower-case name) in place of the terminal.",
         )
-    for name, (known, _) in extras.tokens.items():
-        if known == pattern:
+    for name, (other_pattern, _) in extras.tokens.items():
+        if other_pattern == pattern:
             return name
     name = f"{_SPECIAL}{len(extras.tokens)}"
-    extras.tokens[name] = pattern, place
+    extras.tokens[name] = pattern, position
     return name
 
 
@@ -239,8 +239,8 @@ def load(
     """
 
     def refuse(message: str, budget: str, limit: int, culprit: str) -> Exception:
-        place = Places(text).of(culprit)
-        return grammar_refusal(text, place.line, place.column)(message, budget, limit)
+        position = Places(text).of(culprit)
+        return grammar_refusal(text, position.line, position.column)(message, budget, limit)
 
     check_depth(plain)
     with lark_errors(text):
@@ -290,13 +290,13 @@ def translated(error: Exception, text: str) -> GrammarError:
     if isinstance(error, OSError):
         return _missing(Path(error.filename or message).stem, text)
     line, column = 0, 0
-    found = re.search(r"at line (\d+) column (\d+)", str(error))
-    if found:
-        line, column = int(found.group(1)), int(found.group(2))
+    match = re.search(r"at line (\d+) column (\d+)", str(error))
+    if match:
+        line, column = int(match.group(1)), int(match.group(2))
     else:
         quoted = re.search(r"'([A-Za-z_][A-Za-z_0-9]*)'", message) or re.search(r": ([A-Za-z_]\w*)$", message)
-        place = Places(text).of(quoted.group(1)) if quoted else Place()
-        line, column = place.line, place.column
+        position = Places(text).of(quoted.group(1)) if quoted else Place()
+        line, column = position.line, position.column
     return GrammarError(
         message,
         line=line,
@@ -310,17 +310,17 @@ def _advice(message: str, text: str, line: int = 0, column: int = 0) -> str | No
     """What to do about an error of Lark's that newcomers meet; None: nothing is known."""
     if "::=" in text:
         return "With ::= it is GBNF, or XGrammar's EBNF: gbnf(...)."
-    rest = text.splitlines()[line - 1][max(0, column - 1) :] if 0 < line <= len(text.splitlines()) else ""
+    remaining = text.splitlines()[line - 1][max(0, column - 1) :] if 0 < line <= len(text.splitlines()) else ""
     undefined = re.search(r"'(\w+)' used but not defined", message)
     if undefined is not None:
         name = undefined[1]
-        if re.match(rf"{name}[\"']", rest):
+        if re.match(rf"{name}[\"']", remaining):
             return "An expression stands between slashes: /[0-9]+/"
         defined = re.findall(r"^[?!_]*(\w+)[^:\n/\"]*:", text, re.MULTILINE)
         module = re.search(rf"%import\s+(\w+)\.{name}\b", text)
         if module is not None:
             return f"Lark's grammar {module[1]!r} has no {name}."
-        near = near_name(name, [known for known in defined if known != name])
+        near = near_name(name, [other for other in defined if other != name])
         return None if near is None else f"Did you mean {near!r}?"
     if "Expecting rule or terminal definition" in message:
         return "A definition is name: ...; names of rules are in small letters, those of terminals in capitals."
@@ -328,13 +328,13 @@ def _advice(message: str, text: str, line: int = 0, column: int = 0) -> str | No
 
 
 def _missing(name: str, text: str) -> GrammarError:
-    place = Places(text).of(name)
+    position = Places(text).of(name)
     return GrammarError(
         f"there is no grammar {name!r} to import from",
-        line=place.line,
-        column=place.column,
+        line=position.line,
+        column=position.column,
         source=text,
-        hint="A text imports from Lark's library (%import common.INT); a file, from those beside it, too.",
+        hint="A text imports from Lark's library (%import common.INT); a file, from those of its folder, too.",
     )
 
 
@@ -404,17 +404,17 @@ class _Builder:
 
     def _words(self, number: int, name: str, texts: list[str]) -> Rule:
         """One terminal for many words."""
-        place = self._places.of(name)
+        position = self._places.of(name)
         try:
             dfa = from_strings(texts, MAX_STATES)
         except TooComplexError as error:
-            raise grammar_refusal(self._text, place.line, place.column)(
+            raise grammar_refusal(self._text, position.line, position.column)(
                 error.message, error.budget or "size", error.limit
             ) from None
         self._states += len(dfa)
-        self._check_states(0, place)
-        self._terminals.append(Terminal(f"{name}:words", dfa, f"{len(texts)} words", 0, place))
-        return Rule(number, (~(len(self._terminals) - 1),), place)
+        self._check_states(0, position)
+        self._terminals.append(Terminal(f"{name}:words", dfa, f"{len(texts)} words", 0, position))
+        return Rule(number, (~(len(self._terminals) - 1),), position)
 
     def _terminal(self, name: str, patterns: dict[str, TerminalDef]) -> int:
         number = self._numbers.get(name)
@@ -425,67 +425,67 @@ class _Builder:
 
     def _make(self, name: str, definition: TerminalDef | None, number: int) -> Terminal:
         check_time()
-        place = self._places.of(name)
-        if place == Place() and definition is not None:
-            place = self._places.of_text(definition.pattern.raw or "")
+        position = self._places.of(name)
+        if position == Place() and definition is not None:
+            position = self._places.of_text(definition.pattern.raw or "")
         if name in self._extras.schemas:
             self.embedded[number] = self._extras.schemas[name]
-            return Terminal(name, empty(), "%json", 0, place)
+            return Terminal(name, empty(), "%json", 0, position)
         if name in self._extras.tokens:
-            tokens, place = self._extras.tokens[name]
-            return Terminal(tokens.source, empty(), tokens.source, 0, place, tokens)
+            tokens, position = self._extras.tokens[name]
+            return Terminal(tokens.source, empty(), tokens.source, 0, position, tokens)
         if definition is None and name in self.given:
             self.references[number] = name
-            return Terminal(name, empty(), name, 0, place)
+            return Terminal(name, empty(), name, 0, position)
         if definition is None:
             self._refuse(
                 f"the terminal {name} is declared, but has no pattern",
-                place,
+                position,
                 about_indentation(name) or CALLBACKS,
             )
         assert definition is not None
-        self._check_states(len(definition.pattern.value.encode()) if definition.pattern.type == "str" else 0, place)
-        dfa = self._dfa(definition, place)
+        self._check_states(len(definition.pattern.value.encode()) if definition.pattern.type == "str" else 0, position)
+        dfa = self._dfa(definition, position)
         self._states += len(dfa)
-        self._check_states(0, place)
+        self._check_states(0, position)
         if dfa.is_empty:
-            self._refuse(f"the terminal {name} matches no text", place, "Remove it, or widen its pattern.")
+            self._refuse(f"the terminal {name} matches no text", position, "Remove it, or widen its pattern.")
         if dfa.accepting[0]:
             self._refuse(
                 f"the terminal {name} matches the empty text",
-                place,
+                position,
                 "Terminals have at least one character, as in Lark; make it optional in a rule instead.",
             )
-        return Terminal(name, dfa, definition.pattern.value, definition.priority, place)
+        return Terminal(name, dfa, definition.pattern.value, definition.priority, position)
 
-    def _check_states(self, more: int, place: Place) -> None:
+    def _check_states(self, more: int, position: Place) -> None:
         if self._states + more > MAX_STATES:
-            refuse = grammar_refusal(self._text, place.line, place.column)
+            refuse = grammar_refusal(self._text, position.line, position.column)
             raise refuse("the automata of all terminals are too large in sum", "states", MAX_STATES)
 
-    def _dfa(self, definition: TerminalDef, place: Place) -> Dfa:
+    def _dfa(self, definition: TerminalDef, position: Place) -> Dfa:
         pattern = definition.pattern
         if pattern.type == "str" and not pattern.flags:
             return word_dfa(pattern.value)
         try:
             dfa, remark = terminal_dfa(pattern.to_regexp())
         except PatternTooComplexError as error:
-            refuse = grammar_refusal(self._text, place.line, place.column)
+            refuse = grammar_refusal(self._text, position.line, position.column)
             what = f"the terminal {definition.name}: {error.message}"
             raise refuse(what, error.budget or "size", error.limit) from None
         except PatternError as error:
             expression = repr(error.pattern) + (f", offset {error.position}" if error.position else "")
-            self._refuse(f"the terminal {definition.name}: {error.message} ({expression})", place, "")
+            self._refuse(f"the terminal {definition.name}: {error.message} ({expression})", position, "")
         except TooComplexError as error:
-            refuse = grammar_refusal(self._text, place.line, place.column)
+            refuse = grammar_refusal(self._text, position.line, position.column)
             what = f"the terminal {definition.name}: {error.message}"
             raise refuse(what, error.budget or "size", error.limit) from None
         if remark:
-            self.warnings.append(f"the terminal {definition.name} {remark} (line {place.line})")
+            self.warnings.append(f"the terminal {definition.name} {remark} (line {position.line})")
         return dfa
 
-    def _refuse(self, message: str, place: Place, hint: str) -> None:
-        raise GrammarError(message, line=place.line, column=place.column, source=self._text, hint=hint or None)
+    def _refuse(self, message: str, position: Place, hint: str) -> None:
+        raise GrammarError(message, line=position.line, column=position.column, source=self._text, hint=hint or None)
 
 
 def _word(rule: LarkRule, patterns: dict[str, TerminalDef]) -> str | None:

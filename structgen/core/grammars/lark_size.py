@@ -45,21 +45,21 @@ def check_depth(text: str) -> None:
     """Raises GrammarTooComplexError at the first bracket that is nested too deeply, at a literal that is too long, and
     at the first token that is too many. O(text)."""
     depth = count = 0
-    for found in _TOKENS.finditer(text):
-        if found["comment"]:
+    for match in _TOKENS.finditer(text):
+        if match["comment"]:
             continue
         count += 1
-        token = found.group()
+        token = match.group()
         if count > MAX_TOKENS:
-            _refuse_at(text, found.start(), "the grammar has too many names, literals and signs", "tokens", MAX_TOKENS)
+            _refuse_at(text, match.start(), "the grammar has too many names, literals and signs", "tokens", MAX_TOKENS)
         if token[0] in '"/' and len(token) > MAX_PATTERN:
-            _refuse_at(text, found.start(), "a literal is too long", "characters", MAX_PATTERN)
+            _refuse_at(text, match.start(), "a literal is too long", "characters", MAX_PATTERN)
         if token[0] == "/" and (deep := first_too_deep(token)) is not None:
             message = "groups of an expression are nested too deeply"
-            _refuse_at(text, found.start() + deep, message, "depth", MAX_GROUPS)
+            _refuse_at(text, match.start() + deep, message, "depth", MAX_GROUPS)
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token, 0)
         if depth > MAX_DEPTH:
-            _refuse_at(text, found.start(), "brackets are nested too deeply", "depth", MAX_DEPTH)
+            _refuse_at(text, match.start(), "brackets are nested too deeply", "depth", MAX_DEPTH)
 
 
 def _refuse_at(text: str, offset: int, message: str, budget: str, limit: int) -> NoReturn:
@@ -77,13 +77,13 @@ def check_terminals(trees: Mapping[str, Any], refuse: Refuse) -> None:
         named = (trees.get(str(child.name)) if hasattr(child, "name") else None for child in _children(node))
         return [tree or child for tree, child in zip(named, _children(node), strict=True)]
 
-    known: dict[int, tuple[float, float]] = {}
+    measured: dict[int, tuple[float, float]] = {}
     total = 0.0
     for name, tree in trees.items():
         if tree is None:
             continue
         try:
-            total += _measure(tree, _expanded_work, known, children)[1]
+            total += _measure(tree, _expanded_work, measured, children)[1]
         except _Cycle as cycle:
             culprit = next(name for name, tree in trees.items() if id(tree) in cycle.nodes)
             from lark.exceptions import GrammarError
@@ -145,15 +145,15 @@ def _check_unused(trees: Mapping[str, Any], sizes: Mapping[str, float], start: s
 
 
 def _names_in(tree: Any) -> set[str]:
-    found, stack, seen = set(), [tree], set()
+    names, stack, seen = set(), [tree], set()
     while stack:
         node = stack.pop()
         if id(node) not in seen:
             seen.add(id(node))
             stack += _children(node)
             if hasattr(node, "name"):
-                found.add(str(node.name))
-    return found
+                names.add(str(node.name))
+    return names
 
 
 def _check_patterns(definitions: Sequence[tuple[Any, tuple[Any, int]]], refuse: Refuse) -> None:
@@ -187,7 +187,7 @@ def _children(node: Any) -> list[Any]:
 def _measure(
     root: Any,
     measure: Callable[[Any, list[Any]], Any],
-    known: dict[int, Any],
+    measured: dict[int, Any],
     children_of: Callable[[Any], list[Any]] = _children,
 ) -> Any:
     """A measure of a tree, from that of its children; what is shared is measured once."""
@@ -196,7 +196,7 @@ def _measure(
     while stack:
         node = stack[-1]
         children = children_of(node)
-        waiting = [child for child in children if id(child) not in known]
+        waiting = [child for child in children if id(child) not in measured]
         if waiting:
             begun[id(node)] = None
             for child in waiting:
@@ -207,8 +207,8 @@ def _measure(
             continue
         stack.pop()
         begun.pop(id(node), None)
-        known[id(node)] = measure(node, [known[id(child)] for child in children])
-    return known[id(root)]
+        measured[id(node)] = measure(node, [measured[id(child)] for child in children])
+    return measured[id(root)]
 
 
 def _pattern_length(node: Any, parts: list[tuple[float, float]]) -> tuple[float, float]:
@@ -293,16 +293,16 @@ class _Templates:
 
     def count(self) -> dict[str, int]:
         """How many instances there are of each template."""
-        found = {name: 0 for name, (params, _) in self._bodies.items() if params}
-        if not found:
+        uses = {name: 0 for name, (params, _) in self._bodies.items() if params}
+        if not uses:
             return {}
         for params, tree in self._bodies.values():
             if not params:
                 self._scan(tree, {})
         for name, names in self._waiting:  # which grows
-            found[name] += 1
+            uses[name] += 1
             self._scan(self._bodies[name][1], names)
-        return found
+        return uses
 
     def _scan(self, tree: Any, names: Mapping[str, str]) -> None:
         for node in _uses(tree):
@@ -316,9 +316,9 @@ class _Templates:
         if kind != "template_usage":
             name = str(node.name) if hasattr(node, "name") else "".join(map(str, _children(node)))
             return names.get(name, name)
-        first, *rest = node.children
+        first, *remaining = node.children
         name = names.get(str(first.name), str(first.name))
-        arguments = [self._name(argument, names) for argument in rest]
+        arguments = [self._name(argument, names) for argument in remaining]
         result = f"{name}{{{','.join(arguments)}}}"
         if result not in self._known and name in self._bodies:
             self._known.add(result)

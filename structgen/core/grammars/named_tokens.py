@@ -36,9 +36,9 @@ def _cuts(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(f"({'|'.join(ordered)})" if ordered else "(?!)")
 
 
-def token_named(name: str, place: Place = NOWHERE) -> TokenUse:
+def token_named(name: str, position: Place = NOWHERE) -> TokenUse:
     """The token of this name as a leaf of a tree."""
-    return TokenUse(TokenPattern(name, name=name), place)
+    return TokenUse(TokenPattern(name, name=name), position)
 
 
 def literal(text: str) -> Concat:
@@ -52,22 +52,22 @@ def text_tree(text: str, names: Collection[str]) -> EbnfTree:
     return sequence_of([token_named(piece) if piece in names else literal(piece) for piece in pieces])
 
 
-def by_token(tree: EbnfTree, names: Collection[str], place: Place = NOWHERE) -> EbnfTree:
+def by_token(tree: EbnfTree, names: Collection[str], position: Place = NOWHERE) -> EbnfTree:
     """The tree with tokens in place of their names in its literal runs; the same object where there are none."""
     if isinstance(tree, Concat):
-        return _sequence(tree, names, place)
+        return _sequence(tree, names, position)
     if isinstance(tree, Alternate):
-        options = [by_token(option, names, place) for option in tree.options]
+        options = [by_token(option, names, position) for option in tree.options]
         return choice_of(options) if _differ(options, tree.options) else tree
     if isinstance(tree, Repeat):
-        body = by_token(tree.body, names, place)
+        body = by_token(tree.body, names, position)
         return tree if body is tree.body else repeat_of(body, tree.low, tree.high)
     return tree
 
 
 def rules_by_token(rules: Mapping[str, EbnfRule], names: Collection[str]) -> dict[str, EbnfRule]:
     """Rules whose literals hold tokens in place of their names."""
-    return {name: replace(rule, tree=by_token(rule.tree, names, rule.place)) for name, rule in rules.items()}
+    return {name: replace(rule, tree=by_token(rule.tree, names, rule.position)) for name, rule in rules.items()}
 
 
 def text_by_token(text: str, names: Collection[str]) -> ContextFreeGrammar:
@@ -92,13 +92,13 @@ def regex_by_token(pattern: str, names: Collection[str]) -> ContextFreeGrammar |
     return EbnfWriter(pattern, {"root": EbnfRule(result, Place())}).write("root")
 
 
-def _sequence(tree: Concat, names: Collection[str], place: Place) -> EbnfTree:
+def _sequence(tree: Concat, names: Collection[str], position: Place) -> EbnfTree:
     """What stands side by side without a token in it is one part, so that it is one terminal."""
     kept: list[EbnfTree] = []
     plain: list[EbnfTree] = []
     changed = False
     for piece in _with_beginnings(list(_runs(_flat(tree))), names):
-        result = [text_tree(piece, names)] if isinstance(piece, str) else [by_token(piece, names, place)]
+        result = [text_tree(piece, names)] if isinstance(piece, str) else [by_token(piece, names, position)]
         is_plain = not _has_token(result[0])
         changed |= not is_plain
         if is_plain:

@@ -33,7 +33,7 @@ class Terminal:
     dfa: Dfa
     source: str = ""
     priority: int = 0
-    place: Place = Place()
+    position: Place = Place()
     tokens: TokenPattern | None = None
 
 
@@ -43,7 +43,7 @@ class Rule:
 
     lhs: int
     rhs: tuple[int, ...]
-    place: Place = Place()
+    position: Place = Place()
 
 
 @dataclass(frozen=True)

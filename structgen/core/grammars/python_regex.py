@@ -76,13 +76,13 @@ def terminal_dfa(pattern: str) -> tuple[Dfa, str]:
     Raises:
         PatternError, TooComplexError: as ``python_regex_dfa``.
     """
-    found = first_match_dfa(parse(pattern))
-    if found is None:
+    verdict = first_match_dfa(parse(pattern))
+    if verdict is None:
         return python_regex_dfa(pattern), (
             "is all that its expression matches, not only what Lark's lexer finds first: its lookarounds are too "
             "involved, or it is too large"
         )
-    dfa, looks_beyond = found
+    dfa, looks_beyond = verdict
     return dfa, BEYOND if looks_beyond else ""
 
 
@@ -106,10 +106,10 @@ def parse(pattern: str, flags: int = 0) -> Node:
 def first_too_deep(pattern: str) -> int | None:
     """The offset of the first group that is nested too deeply; None if there is none."""
     depth = 0
-    for found in re.finditer(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", pattern, re.DOTALL):
-        depth += {"(": 1, ")": -1}.get(found.group(), 0)
+    for match in re.finditer(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", pattern, re.DOTALL):
+        depth += {"(": 1, ")": -1}.get(match.group(), 0)
         if depth > MAX_DEPTH:
-            return found.start()
+            return match.start()
     return None
 
 
@@ -168,18 +168,18 @@ class _Converter:
         names |= {c.ATOMIC_GROUP: "an atomic group", c.POSSESSIVE_REPEAT: "a possessive repetition"}
         raise UnsupportedPatternError(f"{names.get(op, str(op))} is not supported", pattern=self._pattern)
 
-    def _at(self, place: Any, flags: int) -> Node:
-        if place is c.AT_BEGINNING_STRING or (place is c.AT_BEGINNING and not flags & re.MULTILINE):
+    def _at(self, anchor: Any, flags: int) -> Node:
+        if anchor is c.AT_BEGINNING_STRING or (anchor is c.AT_BEGINNING and not flags & re.MULTILINE):
             return START
-        if place is c.AT_BEGINNING:
+        if anchor is c.AT_BEGINNING:
             return Alternate((START, Look(Chars(NEWLINE), True, False)))
-        if place is c.AT_END_STRING:
+        if anchor is c.AT_END_STRING:
             return END
-        if place is c.AT_END and flags & re.MULTILINE:
+        if anchor is c.AT_END and flags & re.MULTILINE:
             return Alternate((END, Look(Chars(NEWLINE), False, False)))
-        if place is c.AT_END:
+        if anchor is c.AT_END:
             return Alternate((END, Look(Concat((Chars(NEWLINE), END)), False, False)))
-        return Boundary(_category(r"\w", bool(flags & re.ASCII)), place is c.AT_NON_BOUNDARY)
+        return Boundary(_category(r"\w", bool(flags & re.ASCII)), anchor is c.AT_NON_BOUNDARY)
 
     def _class(self, items: list[tuple[Any, Any]], flags: int) -> CharSet:
         negated = bool(items) and items[0][0] is c.NEGATE
@@ -194,8 +194,8 @@ class _Converter:
                 sets.append(_category(_CATEGORIES[value], bool(flags & re.ASCII)))
             else:
                 raise PatternError(f"{op} in a class is not supported", pattern=self._pattern)
-        found = charset.union(cased(ranges, flags), *sets)
-        return charset.complement(found) if negated else found
+        members = charset.union(cased(ranges, flags), *sets)
+        return charset.complement(members) if negated else members
 
 
 @cache
@@ -203,8 +203,8 @@ def _category(expression: str, ascii_only: bool) -> CharSet:
     """The characters of a class, asked of ``re`` itself."""
     if expression.isupper():
         return charset.complement(_category(expression.lower(), ascii_only))
-    found = re.finditer(f"{expression}+", _characters(), re.ASCII if ascii_only else 0)
-    return charset.normalise((match.start(), match.end() - 1) for match in found)
+    matches = re.finditer(f"{expression}+", _characters(), re.ASCII if ascii_only else 0)
+    return charset.normalise((match.start(), match.end() - 1) for match in matches)
 
 
 def word_characters() -> CharSet:
@@ -234,22 +234,22 @@ def _upper_cases() -> dict[int, list[int]]:
 
 def cased(ranges: list[tuple[int, int]], flags: int) -> CharSet:
     """The characters of some ranges, with those that differ from them by case if the flags ignore it."""
-    found = charset.normalise(ranges)
+    members = charset.normalise(ranges)
     if not flags & re.IGNORECASE:
-        return found
+        return members
     if flags & re.ASCII:
-        letters = [p for low, high in found for p in range(max(low, 65), min(high, 122) + 1) if chr(p).isalpha()]
-        return charset.union(found, *(charset.single(ord(chr(p).swapcase())) for p in letters))
+        letters = [p for low, high in members for p in range(max(low, 65), min(high, 122) + 1) if chr(p).isalpha()]
+        return charset.union(members, *(charset.single(ord(chr(p).swapcase())) for p in letters))
     lower, upper = lower_cases(), _upper_cases()
     wanted: set[int] = set()
-    for low, high in found:
+    for low, high in members:
         inside = range(low, high + 1) if high - low < len(lower) else [p for p in lower if low <= p <= high]
         for point in inside:
             lowest = lower.get(point, point)
             wanted.add(lowest)
             wanted.update(equal_lower_cases(lowest))
     points = [point for low in wanted for point in upper.get(low, ())]
-    return charset.union(found, charset.normalise((p, p) for p in points))
+    return charset.union(members, charset.normalise((p, p) for p in points))
 
 
 def parse_tree(pattern: str, flags: int) -> tuple[Any, int]:

@@ -28,11 +28,11 @@ class CutGrammar:
 
 def regions_of(grammar: ContextFreeGrammar) -> dict[int, Region]:
     """The symbols whose texts are regions; of several terms of one, the last say what they say."""
-    found: dict[int, Region] = {}
+    regions: dict[int, Region] = {}
     for symbol, name in grammar.captures:
         if isinstance(name, Region):
-            found[symbol] = name.within(found.get(symbol))
-    return found
+            regions[symbol] = name.within(regions.get(symbol))
+    return regions
 
 
 def cut_regions(grammar: ContextFreeGrammar) -> CutGrammar:

@@ -114,11 +114,11 @@ class _Product:
         while changed:
             changed = False
             for key in list(self._exits):
-                found = self._exits[key]
-                before, known = len(found), len(self._exits)
+                exits = self._exits[key]
+                before, number_of_exits = len(exits), len(self._exits)
                 for rule in self._bodies.get(key[0], ()):
-                    found |= self._after(rule.rhs, key[1])
-                changed |= len(found) > before or len(self._exits) > known
+                    exits |= self._after(rule.rhs, key[1])
+                changed |= len(exits) > before or len(self._exits) > number_of_exits
 
     def _after(self, symbols: Symbols, state: int) -> set[int]:
         """The states after some symbols, as far as they are known."""
@@ -151,28 +151,33 @@ class _Product:
 
     def _table(self, terminal: int) -> npt.NDArray[np.int32]:
         """int32[n * r, 256] for n states of a terminal with r of the automaton, with the mark where it accepts."""
-        found = self._tables.get(terminal)
-        if found is None:
+        product = self._tables.get(terminal)
+        if product is None:
             one, two = self._grammar.terminals[terminal].dfa.transitions, self._automaton.transitions
             width = len(two)
             self._table_states += len(one) * width
             if self._table_states > self._bounds.table_states:
                 raise ProductTooLarge("states of terminals", self._bounds.table_states)
             both = (one[:, None] >= 0) & (two[None] >= 0)
-            found = np.where(both, one[:, None] * np.int32(width) + two[None], np.int32(-1))
+            product = np.where(both, one[:, None] * np.int32(width) + two[None], np.int32(-1))
             if self._mark >= 0:
-                found[:, self._automaton.accepting, self._mark] = (np.arange(len(one), dtype=np.int32) * width)[:, None]
-            found = self._tables[terminal] = found.reshape(-1, 256)
-        return found
+                product[:, self._automaton.accepting, self._mark] = (np.arange(len(one), dtype=np.int32) * width)[
+                    :, None
+                ]
+            product = self._tables[terminal] = product.reshape(-1, 256)
+        return product
 
     # --- what is written ---
     def _write(self, key: tuple[Symbols, int, int], number: int) -> None:
         """The rules of some symbols from a state to a state."""
-        (first, *rest), before, state_after = key
-        if rest:
+        (first, *remaining), before, state_after = key
+        if remaining:
             for middle in sorted(self._exits_of(first, before)):
-                if state_after in self._after(tuple(rest), middle):
-                    begin, end = self._symbol((first,), before, middle), self._symbol(tuple(rest), middle, state_after)
+                if state_after in self._after(tuple(remaining), middle):
+                    begin, end = (
+                        self._symbol((first,), before, middle),
+                        self._symbol(tuple(remaining), middle, state_after),
+                    )
                     self._rule(number, begin, end)
             return
         for rule in self._bodies.get(first, ()):
@@ -209,7 +214,7 @@ class _Product:
         accepting = np.zeros((len(given.dfa), len(self._automaton.accepting)), np.uint8)
         accepting[given.dfa.accepting, state_after] = 1
         dfa = from_table(np.ascontiguousarray(places[table[order]]), accepting.reshape(-1)[order])
-        return Terminal(given.name, dfa, given.source, given.priority, given.place)
+        return Terminal(given.name, dfa, given.source, given.priority, given.position)
 
     def _spend(self, steps: int) -> None:
         self._work += steps

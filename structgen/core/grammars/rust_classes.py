@@ -49,7 +49,7 @@ def perl_class(kind: str, unicode: bool) -> CharSet:
         "w": ["binary/Alphabetic", "gc/M", "gc/Nd", "gc/Pc", "binary/Join_Control"],
     }
     sets = [property_set(*name.split("/")) for name in names[kind]]
-    return charset.union(*(found for found in sets if found is not None))
+    return charset.union(*(part for part in sets if part is not None))
 
 
 @cache

@@ -157,8 +157,8 @@ class _Parser:
 
     def _skip(self) -> None:
         """White space and comments, where the flag x says that they mean nothing."""
-        while self._flags.x and (found := re.compile(r"\s+|#[^\n]*").match(self._text, self._at)):
-            self._at = found.end()
+        while self._flags.x and (match := re.compile(r"\s+|#[^\n]*").match(self._text, self._at)):
+            self._at = match.end()
 
     def _repeated(self, node: Node) -> Node:
         while True:
@@ -178,14 +178,14 @@ class _Parser:
             node = Repeat(node, low, high)
 
     def _bounds(self) -> tuple[int, int | None]:
-        found = _COUNT.match(self._text, self._at)
-        if found is None:
+        match = _COUNT.match(self._text, self._at)
+        if match is None:
             self.fail("a repetition is {n}, {n,} or {n,m}; a brace that stands for itself is \\{")
-        low = min(int(found[1][-20:]), MAX_REPEAT + 1)
-        high = None if found[2] and not found[3] else min(int((found[3] or found[1])[-20:]), MAX_REPEAT + 1)
+        low = min(int(match[1][-20:]), MAX_REPEAT + 1)
+        high = None if match[2] and not match[3] else min(int((match[3] or match[1])[-20:]), MAX_REPEAT + 1)
         if low > MAX_REPEAT or (high is not None and (high > MAX_REPEAT or high < low)):
             self.fail("the numbers of a repetition must go up, and fit in 31 bits")
-        self._at = found.end()
+        self._at = match.end()
         return low, high
 
     def _atom(self) -> Node | None:
@@ -226,12 +226,12 @@ class _Parser:
                 self.anchors.append(self._at)
                 self._at += 2
                 return Anchor(self._text[self._at - 1] == "z")
-            if self.searches and (found := _BOUNDARY.match(self._text, self._at)):
-                self._at = found.end()
+            if self.searches and (match := _BOUNDARY.match(self._text, self._at)):
+                self._at = match.end()
                 word = perl_class("w", self._flags.u)
                 if self.asked is not None and self._flags.u:
                     word = self.asked(r"(?:\w)", word)
-                return Boundary(word, found[1] == "B")
+                return Boundary(word, match[1] == "B")
             return Chars(self._escape())
         self._at += 1
         return Chars(self._cased(charset.single(ord(character))))
@@ -242,21 +242,21 @@ class _Parser:
             body = self._alternatives()
             if not self._take(")"):
                 self.fail("this lookaround is not closed", start)
-            return Look(body, behind=bool(around[1]), negative=around[2] == "!")
-        found = _GROUP.match(self._text, self._at)
-        assert found is not None
+            return Look(body, lookbehind=bool(around[1]), negative=around[2] == "!")
+        match = _GROUP.match(self._text, self._at)
+        assert match is not None
         start = self._at
-        if found.group() == "(" and self._text.startswith("(?", self._at):
+        if match.group() == "(" and self._text.startswith("(?", self._at):
             look = self._text.startswith(("(?=", "(?!", "(?<=", "(?<!"), self._at)
             self.fail(_NO_LOOKAROUND if look else "this group is not known")
         outside = self._flags
-        if found["name"] is not None and not re.fullmatch(r"[A-Za-z_][\w.\[\]]*", found["name"]):
-            look = found["name"].startswith(("=", "!"))
-            self.fail(_NO_LOOKAROUND if look else f"{found['name']!r} is no name for a group")
-        if found["flags"] is not None:
-            self._flags = self._changed(found["flags"], start + 2)
-        self._at = found.end()
-        if found["colon"] == ")":
+        if match["name"] is not None and not re.fullmatch(r"[A-Za-z_][\w.\[\]]*", match["name"]):
+            look = match["name"].startswith(("=", "!"))
+            self.fail(_NO_LOOKAROUND if look else f"{match['name']!r} is no name for a group")
+        if match["flags"] is not None:
+            self._flags = self._changed(match["flags"], start + 2)
+        self._at = match.end()
+        if match["colon"] == ")":
             return None
         node = self._alternatives()
         if not self._take(")"):
@@ -276,21 +276,21 @@ class _Parser:
                 self.fail(f"the flag {letter!r} is not known; flags are i, m, s, x, u, U and R", offset + i)
         return flags
 
-    def _cased(self, found: CharSet) -> CharSet:
+    def _cased(self, members: CharSet) -> CharSet:
         if not self._flags.i:
-            return found
+            return members
         if self._flags.u:
             self._by_unicode = True
-            return fold(found)
-        small, large = charset.intersection(found, ((97, 122),)), charset.intersection(found, ((65, 90),))
+            return fold(members)
+        small, large = charset.intersection(members, ((97, 122),)), charset.intersection(members, ((65, 90),))
         others = [(a - 32, b - 32) for a, b in small] + [(a + 32, b + 32) for a, b in large]
-        return charset.union(found, charset.normalise(others))
+        return charset.union(members, charset.normalise(others))
 
-    def _bytes_too(self, found: CharSet, offset: int) -> CharSet:
+    def _bytes_too(self, members: CharSet, offset: int) -> CharSet:
         """A set that without the flag u would hold single bytes, which are no text."""
-        if not self._flags.u and found and found[-1][1] > 127:
+        if not self._flags.u and members and members[-1][1] > 127:
             self.fail("without the flag u this matches bytes that are no UTF-8", offset)
-        return found
+        return members
 
     def _escape(self, in_class: bool = False) -> CharSet:
         """The characters of an escape, at the backslash."""
@@ -304,9 +304,9 @@ class _Parser:
         if kind in _HEX:
             return self._cased(charset.single(self._code_point(kind, start)))
         if kind in "dwsDWS":
-            found = perl_class(kind.lower(), self._flags.u)
+            members = perl_class(kind.lower(), self._flags.u)
             self._by_unicode |= self._flags.u
-            return self._bytes_too(charset.complement(found), start) if kind.isupper() else found
+            return self._bytes_too(charset.complement(members), start) if kind.isupper() else members
         if kind in "pP":
             return self._property(kind == "P", start)
         if kind in "bB<>" and not in_class:
@@ -318,11 +318,11 @@ class _Parser:
         return charset.single(ord(kind))
 
     def _code_point(self, kind: str, start: int) -> int:
-        found = re.compile(rf"\{{\s*([0-9A-Fa-f]+)\s*\}}|([0-9A-Fa-f]{{{_HEX[kind]}}})").match(self._text, self._at)
-        if found is None:
+        result = re.compile(rf"\{{\s*([0-9A-Fa-f]+)\s*\}}|([0-9A-Fa-f]{{{_HEX[kind]}}})").match(self._text, self._at)
+        if result is None:
             self.fail(f"\\{kind} needs {_HEX[kind]} hexadecimal digits, or braces around digits", start)
-        self._at = found.end()
-        point = int((found[1] or found[2])[-12:], 16)
+        self._at = result.end()
+        point = int((result[1] or result[2])[-12:], 16)
         if point > charset.MAX_CODE_POINT or 0xD800 <= point <= 0xDFFF:
             self.fail("this is no Unicode character", start)
         if not self._flags.u and point > 127:
@@ -330,11 +330,11 @@ class _Parser:
         return point
 
     def _property(self, negated: bool, start: int) -> CharSet:
-        found = re.compile(r"\{([^}]*)\}|([A-Za-z])").match(self._text, self._at)
-        if found is None or not self._flags.u:
+        match = re.compile(r"\{([^}]*)\}|([A-Za-z])").match(self._text, self._at)
+        if match is None or not self._flags.u:
             self.fail("\\p is followed by {a property}, and needs the flag u", start)
-        self._at = found.end()
-        wanted = found[1] if found[1] is not None else found[2]
+        self._at = match.end()
+        wanted = match[1] if match[1] is not None else match[2]
         members = property_by_name(wanted)
         if members is None:
             self.fail(
@@ -352,15 +352,15 @@ class _Parser:
         start = self._at
         self._at += 1
         negated = self._take("^")
-        found, waiting = self._items(start, first=True), ""
+        members, waiting = self._items(start, first=True), ""
         total: CharSet | None = None
         while True:
-            total = found if total is None else operated(total, waiting, found)
+            total = members if total is None else operated(total, waiting, members)
             if self._take("]"):
                 break
             waiting = self._text[self._at : self._at + 2]
             self._at += 2
-            found = self._items(start, first=False)
+            members = self._items(start, first=False)
         return self._bytes_too(charset.complement(total), start) if negated else total
 
     def _items(self, start: int, first: bool) -> CharSet:
@@ -402,9 +402,9 @@ class _Parser:
     def _member(self) -> CharSet:
         if self._text[self._at : self._at + 1] == "\\":
             flags, self._flags = self._flags, replace(self._flags, i=False)  # folded when the range is known
-            found = self._escape(in_class=True)
+            escaped = self._escape(in_class=True)
             self._flags = flags
-            return found
+            return escaped
         if self._at >= len(self._text):
             self.fail("this class is not closed")
         self._at += 1

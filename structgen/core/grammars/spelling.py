@@ -58,8 +58,8 @@ def spellable(grammar: ContextFreeGrammar, vocabulary: Vocabulary, embedded: Col
     if all(dfa is t.dfa for dfa, t in zip(dfas, grammar.terminals, strict=True)):
         return Spelled(grammar)
     narrowed = bytes_inside_tokens(bytes_of(grammar), vocabulary)
-    if narrowed and not embedded and (found := by_tokens(grammar, vocabulary)) is not None:
-        return Spelled(found.grammar, (), found.mark)
+    if narrowed and not embedded and (narrowed_grammar := by_tokens(grammar, vocabulary)) is not None:
+        return Spelled(narrowed_grammar.grammar, (), narrowed_grammar.mark)
     gone = {i for i, t in enumerate(grammar.terminals) if dfas[i].is_empty and not t.dfa.is_empty}
     first = vocabulary.trie.byte[vocabulary.trie.depth == 0]
     never = {i for i in gone if not (grammar.terminals[i].dfa.transitions[0, first] >= 0).any()}
@@ -150,8 +150,8 @@ def held_characters(vocabulary: Vocabulary) -> CharSet:
 
 def bytes_apart(vocabulary: Vocabulary, characters: CharSet) -> tuple[int, ...]:
     """The bytes of some characters that are no tokens."""
-    found = {byte for low, high in characters for c in range(low, high + 1) for byte in chr(c).encode()}
-    return tuple(sorted(found.intersection(vocabulary.missing_bytes)))
+    bytes_found = {byte for low, high in characters for c in range(low, high + 1) for byte in chr(c).encode()}
+    return tuple(sorted(bytes_found.intersection(vocabulary.missing_bytes)))
 
 
 @lru_cache(8)
@@ -163,11 +163,11 @@ def _characters_with(missing: tuple[int, ...]) -> CharSet:
     lacks[list(missing)] = True
     point = np.arange(MAX_CODE_POINT + 1)
     tail, second, third = (lacks[0x80 | point >> shift & 63] for shift in (0, 6, 12))
-    found = tail | second | third | lacks[0xF0 | point >> 18 & 7]
-    found[:0x10000] = (tail | second | lacks[0xE0 | point >> 12 & 15])[:0x10000]
-    found[:0x800] = (tail | lacks[0xC0 | point >> 6 & 31])[:0x800]
-    found[:0x80] = lacks[:0x80]
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], found, [False]))))
+    touched = tail | second | third | lacks[0xF0 | point >> 18 & 7]
+    touched[:0x10000] = (tail | second | lacks[0xE0 | point >> 12 & 15])[:0x10000]
+    touched[:0x800] = (tail | lacks[0xC0 | point >> 6 & 31])[:0x800]
+    touched[:0x80] = lacks[:0x80]
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], touched, [False]))))
     return normalise((int(low), int(high) - 1) for low, high in zip(edges[::2], edges[1::2], strict=True))
 
 
@@ -175,8 +175,8 @@ def _characters_with(missing: tuple[int, ...]) -> CharSet:
 def _whole_characters(vocabulary: Vocabulary) -> tuple[bytes, ...]:
     """Tokens that are one character each, of several bytes of which some is no token of its own."""
     missing = frozenset(vocabulary.missing_bytes)
-    found = {token for token in vocabulary.tokens if 1 < len(token) <= 4 and not missing.isdisjoint(token)}
-    return tuple(sorted(token for token in found if _is_character(token)))
+    characters = {token for token in vocabulary.tokens if 1 < len(token) <= 4 and not missing.isdisjoint(token)}
+    return tuple(sorted(token for token in characters if _is_character(token)))
 
 
 def _is_character(token: bytes) -> bool:
@@ -191,12 +191,12 @@ def _cuts(vocabulary: Vocabulary) -> tuple[bytes, ...]:
     """The beginnings of characters that tokens can end in: cut at the end of one, and perhaps carried on by others."""
     inner = {token for token in vocabulary.tokens if 1 <= len(token) <= 2 and all(0x80 <= b < 0xC0 for b in token)}
     within = [[token for token in inner if len(token) <= room] for room in range(3)]
-    found: set[bytes] = set()
+    cuts: set[bytes] = set()
     fresh = {tail for token in vocabulary.tokens if (tail := _cut_tail(token))}
     while fresh:
-        found |= fresh
-        fresh = {cut + token for cut in fresh for token in within[_character_bytes(cut[0]) - 1 - len(cut)]} - found
-    return tuple(sorted(found))
+        cuts |= fresh
+        fresh = {cut + token for cut in fresh for token in within[_character_bytes(cut[0]) - 1 - len(cut)]} - cuts
+    return tuple(sorted(cuts))
 
 
 def _cut_tail(token: bytes) -> bytes:
@@ -225,19 +225,19 @@ def _spelled(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
     Nothing is looked for where every missing byte is one that the automaton does not have, or does not tell from one
     that stands alone, which then leads wherever that does. What was found for the others is kept.
     """
-    if dfa.is_empty or not _tells_apart(dfa, vocabulary):
+    if dfa.is_empty or not _distinguishes(dfa, vocabulary):
         return dfa
     key = vocabulary.digest, dfa.digest
-    found = _KEPT.get(key)
-    if found is None:
-        found = _KEPT.put(key, _restricted(dfa, vocabulary))
-    return dfa if found.digest == dfa.digest else found
+    restricted = _KEPT.get(key)
+    if restricted is None:
+        restricted = _KEPT.put(key, _restricted(dfa, vocabulary))
+    return dfa if restricted.digest == dfa.digest else restricted
 
 
 _KEPT: BoundedCache[Any, Dfa] = BoundedCache(MAX_BYTES, automaton_bytes)
 
 
-def _tells_apart(dfa: Dfa, vocabulary: Vocabulary) -> bool:
+def _distinguishes(dfa: Dfa, vocabulary: Vocabulary) -> bool:
     """Whether the automaton has missing bytes that it tells from all that stand alone."""
     classes, count = dfa.columns
     missing = np.array(vocabulary.missing_bytes)
@@ -272,14 +272,14 @@ def _restricted(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
 
 def _cut_states(dfa: Dfa, sources: Flags, vocabulary: Vocabulary) -> Flags:
     """The states inside characters that beginnings cut by tokens lead to from states between characters."""
-    found = np.zeros(len(dfa), np.bool_)
+    cut = np.zeros(len(dfa), np.bool_)
     layers = _cut_layers(vocabulary)
     if _width(layers) * len(dfa) > MOST_STEPS:
-        return ~found
+        return ~cut
     alike = {dfa.transitions[state, 0xC0:].tobytes(): state for state in np.flatnonzero(sources).tolist()}
     for _, targets in _steps(dfa, np.array(list(alike.values()), np.int32), layers):
-        found[targets] = True
-    return found
+        cut[targets] = True
+    return cut
 
 
 class _Layer(NamedTuple):
@@ -292,13 +292,13 @@ class _Layer(NamedTuple):
 
 
 def _layers(texts: Collection[bytes]) -> list[_Layer]:
-    whole, layers, place = set(texts), list[_Layer](), {b"": 0}
+    whole, layers, index = set(texts), list[_Layer](), {b"": 0}
     for length in range(1, max(map(len, whole), default=0) + 1):
         here = sorted({text[:length] for text in whole if len(text) >= length})
-        above = np.array([place[text[:-1]] for text in here], np.int64)
+        above = np.array([index[text[:-1]] for text in here], np.int64)
         last = np.array([text[-1] for text in here], np.uint8)
         layers.append(_Layer(above, last, np.array([text in whole for text in here], np.bool_)))
-        place = {text: number for number, text in enumerate(here)}
+        index = {text: number for number, text in enumerate(here)}
     return layers
 
 
@@ -329,20 +329,20 @@ def _steps(dfa: Dfa, sources: Table, layers: list[_Layer]) -> Iterator[tuple[Tab
         for layer in layers:
             states = table[states[:, layer.above], layer.bytes]
             after = states[:, layer.is_whole]
-            rows, places = np.nonzero(after >= 0)
-            yield some[rows], after[rows, places]
+            indices, places = np.nonzero(after >= 0)
+            yield some[indices], after[indices, places]
 
 
 def _reached(transitions: npt.NDArray[np.int32], usable: Flags) -> Flags:
     """The states that bytes of a set lead to from the start."""
-    found = np.zeros(len(transitions), np.bool_)
+    reached = np.zeros(len(transitions), np.bool_)
     layer = np.array([0])
     while len(layer):
-        found[layer] = True
+        reached[layer] = True
         targets = transitions[layer][:, usable]
         targets = np.unique(targets[targets >= 0])
-        layer = targets[~found[targets]]
-    return found
+        layer = targets[~reached[targets]]
+    return reached
 
 
 def _completed(dfa: Dfa, alone: Flags, vocabulary: Vocabulary) -> Flags:
@@ -357,12 +357,12 @@ def _completed(dfa: Dfa, alone: Flags, vocabulary: Vocabulary) -> Flags:
     order = np.argsort(targets, kind="stable")
     sources = sources[order]
     starts = np.searchsorted(targets[order], np.arange(len(dfa) + 1))
-    found: Flags = dfa.accepting.copy()
-    work = np.flatnonzero(found).tolist()
+    completed: Flags = dfa.accepting.copy()
+    work = np.flatnonzero(completed).tolist()
     while work:
         state = work.pop()
         before = np.unique(sources[starts[state] : starts[state + 1]])
-        fresh = before[~found[before]]
-        found[fresh] = True
+        fresh = before[~completed[before]]
+        completed[fresh] = True
         work += fresh.tolist()
-    return found
+    return completed

@@ -45,10 +45,10 @@ def bytes_inside_tokens(used: Flags, vocabulary: Vocabulary) -> tuple[int, ...]:
 
 def bytes_of(grammar: ContextFreeGrammar) -> Flags:
     """The bytes of all terminals."""
-    found = np.zeros(256, np.bool_)
+    used = np.zeros(256, np.bool_)
     for terminal in grammar.terminals:
-        found |= (terminal.dfa.transitions >= 0).any(axis=0)
-    return found
+        used |= (terminal.dfa.transitions >= 0).any(axis=0)
+    return used
 
 
 def by_tokens(grammar: ContextFreeGrammar, vocabulary: Vocabulary) -> ByTokens | None:
@@ -83,8 +83,10 @@ def _single(vocabulary: Vocabulary) -> bytes:
 
 def _longer(used: Flags, vocabulary: Vocabulary) -> set[bytes]:
     """The tokens of such bytes of which some are no tokens."""
-    known, single = bytes(np.flatnonzero(used).tolist()), _single(vocabulary)
-    return {token for token in vocabulary.tokens if not token.translate(None, known) and token.translate(None, single)}
+    used_bytes, single = bytes(np.flatnonzero(used).tolist()), _single(vocabulary)
+    return {
+        token for token in vocabulary.tokens if not token.translate(None, used_bytes) and token.translate(None, single)
+    }
 
 
 # --- runs of tokens ---
@@ -99,22 +101,22 @@ def _runs(used: Flags, vocabulary: Vocabulary) -> ByteAutomaton:
             following.setdefault(token[:n], set()).add(byte)
     alone = {byte for byte in single if used[byte]}
     start = frozenset([b""])
-    numbers, states, rows = {start: 0}, [start], []
+    numbers, states, tables = {start: 0}, [start], []
     for state in states:
-        row = np.full(256, -1, np.int32)
-        bytes_ = set().union(*(following.get(place, ()) for place in state)) | (alone if b"" in state else set())
+        transitions = np.full(256, -1, np.int32)
+        bytes_ = set().union(*(following.get(text, ()) for text in state)) | (alone if b"" in state else set())
         for byte in sorted(bytes_):
-            texts = {place + bytes([byte]) for place in state}
+            texts = {text + bytes([byte]) for text in state}
             after = texts & inside
             if texts & longer or (b"" in state and byte in alone):
                 after.add(b"")
             if after:
                 target = frozenset(after)
-                row[byte] = numbers.setdefault(target, len(states))
-                if row[byte] == len(states):
+                transitions[byte] = numbers.setdefault(target, len(states))
+                if transitions[byte] == len(states):
                     states.append(target)
-        rows.append(row)
+        tables.append(transitions)
         if len(states) > MOST_RUN_STATES:
             raise ProductTooLarge("states", MOST_RUN_STATES)
-    table, flags = calls.minimise(np.array(rows), np.array([b"" in state for state in states], np.uint8))
+    table, flags = calls.minimise(np.array(tables), np.array([b"" in state for state in states], np.uint8))
     return ByteAutomaton(table, flags.astype(np.bool_))

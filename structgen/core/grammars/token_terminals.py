@@ -52,20 +52,20 @@ def token_pattern(source: str) -> TokenPattern:
         ConstraintError: a range that goes down, or any token but all.
     """
     body, negated = source.removeprefix("!"), source.startswith("!")
-    found = _IDS.fullmatch(body)
-    if found is None:
+    match = _IDS.fullmatch(body)
+    if match is None:
         return TokenPattern(source, name=body, negated=negated)
-    if found[2] == "*":
-        if negated or found[1]:
+    if match[2] == "*":
+        if negated or match[1]:
             raise ConstraintError(f"{source} is no token, as it leaves out all; leave it out")
         return TokenPattern(source, negated=True)
     ranges = []
-    for part in found[2].split(","):
+    for part in match[2].split(","):
         first, _, last = part.partition("-")
         ranges.append((int(first), int(last or first)))
         if ranges[-1][0] > ranges[-1][1]:
             raise ConstraintError(f"the range {part.strip()} of token ids must go up")
-    return TokenPattern(source, ranges=tuple(ranges), negated=negated != bool(found[1]))
+    return TokenPattern(source, ranges=tuple(ranges), negated=negated != bool(match[1]))
 
 
 def pattern_of(token: SpecialToken) -> TokenPattern:
@@ -101,10 +101,10 @@ def resolved(
                 terminals[t] = replace(terminals[t], dfa=_as_text(pattern), tokens=None)
             else:
                 meant[t] = ids_of(pattern, vocabulary)
-                vocabulary.ends_beside(_named_by(wanted, meant, vocabulary))
+                vocabulary.other_ends(_named_by(wanted, meant, vocabulary))
         except ConstraintError as error:
-            place = terminals[t].place
-            raise GrammarError(str(error), line=place.line, column=place.column, source=text) from None
+            position = terminals[t].position
+            raise GrammarError(str(error), line=position.line, column=position.column, source=text) from None
     view = vocabulary.naming(_named_by(wanted, meant, vocabulary))
     units = view.named.union(view.special_token_ids).difference(view.eos_token_ids)
     for t, ids in meant.items():
@@ -181,24 +181,24 @@ def _as_text(pattern: TokenPattern) -> Dfa:
 @lru_cache(64)
 def token_dfa(token_ids: frozenset[int], size: int, with_text: bool = False) -> Dfa:
     """The automaton of the stand-ins of some ids, and (``with_text``) of all characters of text. O(ids)."""
-    rows = [np.full(256, -1, np.int32), np.full(256, -1, np.int32)]  # start, end
+    transitions = [np.full(256, -1, np.int32), np.full(256, -1, np.int32)]  # start, end
     for token_id in sorted(token_ids):
-        at, (*inner, last) = 0, stand_in(token_id, size)
+        state, (*inner, last) = 0, stand_in(token_id, size)
         for byte in inner:
-            if rows[at][byte] < 0:
-                rows[at][byte] = len(rows)
-                rows.append(np.full(256, -1, np.int32))
-            at = int(rows[at][byte])
-        rows[at][last] = 1
+            if transitions[state][byte] < 0:
+                transitions[state][byte] = len(transitions)
+                transitions.append(np.full(256, -1, np.int32))
+            state = int(transitions[state][byte])
+        transitions[state][last] = 1
     if with_text:
         text = universal().transitions  # its start, where characters end, is state 0
-        base = len(rows)
+        base = len(transitions)
         moved = np.where(text > 0, text + base - 1, np.where(text == 0, 1, -1)).astype(np.int32)
-        rows[0] = np.maximum(rows[0], moved[0])
-        rows += list(moved[1:])
-    accepting = np.zeros(len(rows), np.uint8)
+        transitions[0] = np.maximum(transitions[0], moved[0])
+        transitions += list(moved[1:])
+    accepting = np.zeros(len(transitions), np.uint8)
     accepting[1] = 1
-    return from_table(np.stack(rows), accepting)
+    return from_table(np.stack(transitions), accepting)
 
 
 def texts_with_tokens(token_ids: frozenset[int], size: int) -> Dfa:
@@ -216,13 +216,13 @@ def _with_runs(grammar: ContextFreeGrammar, repeated: set[int]) -> ContextFreeGr
     """
     if not repeated:
         return grammar
-    own: dict[int, list[Rule]] = {}
+    by_lhs: dict[int, list[Rule]] = {}
     for rule in grammar.rules:
-        own.setdefault(rule.lhs, []).append(rule)
+        by_lhs.setdefault(rule.lhs, []).append(rule)
     captured = {symbol for symbol, _ in grammar.captures}
     alias = {
         n: rules[0].rhs[0]
-        for n, rules in own.items()
+        for n, rules in by_lhs.items()
         if len(rules) == 1 and len(rules[0].rhs) == 1 and n not in captured
     }
     for _ in range(len(alias)):  # those of others
@@ -232,7 +232,7 @@ def _with_runs(grammar: ContextFreeGrammar, repeated: set[int]) -> ContextFreeGr
     terminals = list(grammar.terminals)
     runs: dict[int, int] = {}  # terminal of the runs of each
     replaced: dict[int, list[Rule]] = {}
-    for n, rules in own.items():
+    for n, rules in by_lhs.items():
         shapes = {tuple(s if s < 0 else alias.get(s, s) for s in rule.rhs) for rule in rules}
         t = next((~shape[0] for shape in shapes if len(shape) == 1 and ~shape[0] in repeated), None)
         if t is None:  # with the empty text, only the longer rule has the terminal
@@ -246,7 +246,7 @@ def _with_runs(grammar: ContextFreeGrammar, repeated: set[int]) -> ContextFreeGr
         replaced[n] = [replace(rules[0], rhs=(~runs[t],)), *(replace(rule, rhs=()) for rule in rules if not rule.rhs)]
     if not replaced:
         return grammar
-    rules = [rule for n, given in own.items() for rule in replaced.get(n, given)]
+    rules = [rule for n, given in by_lhs.items() for rule in replaced.get(n, given)]
     return replace(grammar, terminals=tuple(terminals), rules=tuple(rules))
 
 

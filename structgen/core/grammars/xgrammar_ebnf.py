@@ -86,13 +86,13 @@ def _scanned(source: EbnfText) -> list[_Piece]:
     pieces: list[_Piece] = []
     offset, text = 0, source.text
     while offset < len(text):
-        found = _TOKEN.match(text, offset)
-        if found is None:
+        match = _TOKEN.match(text, offset)
+        if match is None:
             source.fail(_stray(text, offset), offset)
-        kind, end = str(found.lastgroup), found.end()
-        piece = _Piece(kind, found.group(), offset)
+        kind, end = str(match.lastgroup), match.end()
+        piece = _Piece(kind, match.group(), offset)
         if kind == "name" and (given := _ATTRIBUTES.match(text, end)) is not None:
-            piece, end = _Piece(kind, found.group(), offset, given[1], given.start(1)), given.end()
+            piece, end = _Piece(kind, match.group(), offset, given[1], given.start(1)), given.end()
         if kind == "define":
             _define(source, pieces, offset)
         if kind != "blank":
@@ -124,47 +124,47 @@ class _XgrammarParser:
     source: EbnfText
     max_repetitions: int
     pieces: list[_Piece]
-    at: int = 0
+    index: int = 0
     depth: int = 0
     asserted: list[RuleUse] = field(default_factory=list)
 
     def rules(self) -> dict[str, EbnfRule]:
-        found: dict[str, EbnfRule] = {}
-        while self.at < len(self.pieces):
-            name = self.pieces[self.at]
+        result: dict[str, EbnfRule] = {}
+        while self.index < len(self.pieces):
+            name = self.pieces[self.index]
             if name.kind != "rule":
                 self._unexpected("expected a rule: name ::= ...")
-            if name.text in found:
+            if name.text in result:
                 self.source.fail(f"the rule {name.text!r} is defined twice", name.offset)
-            self.at += 2
+            self.index += 2
             tree = self._choice()
             if self._kind() == "look":
                 self._lookahead()
-            found[name.text] = self._rule(name, tree)
+            result[name.text] = self._rule(name, tree)
         for use in self.asserted:
-            if use.name not in found:
-                self.source.fail_at(f"the rule {use.name!r} is not defined", use.place)
-        return found
+            if use.name not in result:
+                self.source.fail_at(f"the rule {use.name!r} is not defined", use.position)
+        return result
 
     def _rule(self, name: _Piece, tree: EbnfTree) -> EbnfRule:
         given: dict[str, str | None] = {}
-        at = 0
-        while at < len(name.attributes) or (at == 0 and name.inside):
-            read = _ATTRIBUTE.match(name.attributes, at)
+        index = 0
+        while index < len(name.attributes) or (index == 0 and name.inside):
+            read = _ATTRIBUTE.match(name.attributes, index)
             if read is None:
-                self.source.fail('expected attributes: name, name=number or name="text"', name.inside + at)
-            place = name.inside + read.start(1)
-            self._check_attribute(read[1], read[2], read[3], place)
+                self.source.fail('expected attributes: name, name=number or name="text"', name.inside + index)
+            offset = name.inside + read.start(1)
+            self._check_attribute(read[1], read[2], read[3], offset)
             if read[1] in given:
-                self.source.fail(f"the attribute {read[1]} is given twice", place)
+                self.source.fail(f"the attribute {read[1]} is given twice", offset)
             given[read[1]] = read[2] if read[2] is not None else read[3]
-            at = read.end()
+            index = read.end()
         captures: tuple[str | Region, ...] = (given["capture"] or name.text,) if "capture" in given else ()
         if given.keys() & TERMS:
             captures += (self._region(given, name),)
         most = given.get("max_chars")
         return EbnfRule(
-            tree, self.source.place(name.offset), captures, "lazy" in given, None if most is None else int(most)
+            tree, self.source.position(name.offset), captures, "lazy" in given, None if most is None else int(most)
         )
 
     def _region(self, given: dict[str, str | None], name: _Piece) -> Region:
@@ -192,32 +192,32 @@ class _XgrammarParser:
 
     def _lookahead(self) -> None:
         """``(= ...)`` after a rule: what its author knows to follow. It helps XGrammar's masks and changes no text."""
-        opening = self.pieces[self.at].offset
-        self.at += 1
+        opening = self.pieces[self.index].offset
+        self.index += 1
         self.asserted += rule_uses(self._choice())
         self._close(opening)
 
     def _kind(self, ahead: int = 0) -> str:
-        return self.pieces[self.at + ahead].kind if self.at + ahead < len(self.pieces) else ""
+        return self.pieces[self.index + ahead].kind if self.index + ahead < len(self.pieces) else ""
 
     def _sign(self, ahead: int = 0) -> str:
-        return self.pieces[self.at + ahead].text if self._kind(ahead) == "sign" else ""
+        return self.pieces[self.index + ahead].text if self._kind(ahead) == "sign" else ""
 
     def _unexpected(self, message: str) -> None:
-        if self.at < len(self.pieces):
-            piece = self.pieces[self.at]
+        if self.index < len(self.pieces):
+            piece = self.pieces[self.index]
             self.source.fail(f"{message}, not {piece.text!r:.60}", piece.offset)
         self.source.fail(f"{message}, and here the grammar ends", len(self.source.text))
 
     def _close(self, opening: int) -> None:
         if self._sign() != ")":
             self.source.fail("this group is not closed", opening)
-        self.at += 1
+        self.index += 1
 
     def _choice(self) -> EbnfTree:
         options = [self._sequence()]
         while self._sign() == "|":
-            self.at += 1
+            self.index += 1
             options.append(self._sequence())
         return choice_of(options)
 
@@ -235,15 +235,15 @@ class _XgrammarParser:
             return self._name()
         if kind not in ("text", "class") and self._sign() != "(":
             self._unexpected('expected an element ("" is the empty text)')
-        piece = self.pieces[self.at]
-        self.at += 1
+        piece = self.pieces[self.index]
+        self.index += 1
         self.source.check_length(len(piece.text), piece.offset)
         if kind == "text":
             return Concat(tuple(Chars(charset.single(point)) for point, _ in self._characters(piece, _ESCAPES)))
         if kind == "class":
             return Chars(self._class(piece))
         if self._sign() == ")":
-            self.at += 1
+            self.index += 1
             return Concat(())
         self.source.check_depth(self.depth, piece.offset)
         self.depth += 1
@@ -253,18 +253,18 @@ class _XgrammarParser:
         return inner
 
     def _name(self) -> EbnfTree:
-        name = self.pieces[self.at]
-        self.at += 1
+        name = self.pieces[self.index]
+        self.index += 1
         if name.text in MACROS:
             if self._sign() != "(":
                 self.source.fail(f"{name.text} is a macro, and is written {name.text}(...)", name.offset)
             try:
                 return MACROS[name.text](self.source, self._arguments(name))
             except TooComplexError as error:
-                raise self.source.too_complex(error, self.source.place(name.offset)) from None
+                raise self.source.too_complex(error, self.source.position(name.offset)) from None
         if name.text in ("true", "false"):
             self.source.fail(f"{name.text} is no name of a rule", name.offset)
-        return RuleUse(name.text, self.source.place(name.offset))
+        return RuleUse(name.text, self.source.position(name.offset))
 
     def _repeated(self, item: EbnfTree) -> EbnfTree:
         sign = self._sign()
@@ -272,21 +272,21 @@ class _XgrammarParser:
             low, high = self._bounds()
         elif sign and sign in "*+?":
             low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[sign]
-            self.at += 1
+            self.index += 1
         else:
             return item
         if (again := self._sign()) and again in "*+?{":
-            self.source.fail("a repetition of a repetition needs parentheses: (x+)*", self.pieces[self.at].offset)
+            self.source.fail("a repetition of a repetition needs parentheses: (x+)*", self.pieces[self.index].offset)
         return repeat_of(item, low, high)
 
     def _bounds(self) -> tuple[int, int | None]:
-        begin = self.at + 1
+        begin = self.index + 1
         while self._sign() != "}":
-            self.at += 1
-            if self.at >= len(self.pieces) or self.at - begin > 3:
+            self.index += 1
+            if self.index >= len(self.pieces) or self.index - begin > 3:
                 self.source.fail("a repetition is {n}, {n,} or {n,m}", self.pieces[begin - 1].offset)
-        pieces = self.pieces[begin : self.at]
-        self.at += 1
+        pieces = self.pieces[begin : self.index]
+        self.index += 1
         kinds = [piece.text if piece.kind == "sign" else piece.kind for piece in pieces]
         is_open = kinds == ["number", ","] or (kinds[:2] == ["number", ","] and pieces[2].text == "-1")
         if not is_open and kinds not in (["number"], ["number", ",", "number"]):
@@ -308,69 +308,69 @@ class _XgrammarParser:
         begin = 2 if piece.text[1] == "^" else 1
         inside = _Piece(piece.kind, f" {piece.text[begin:]}", piece.offset + begin - 1)
         characters = self._characters(inside, _IN_CLASSES)
-        ranges, at = [], 0
-        while at < len(characters):
-            low = high = characters[at][0]
-            if at + 2 < len(characters) and characters[at + 1] == (ord("-"), False):
-                high = characters[at + 2][0]
-                at += 2
+        ranges, index = [], 0
+        while index < len(characters):
+            low = high = characters[index][0]
+            if index + 2 < len(characters) and characters[index + 1] == (ord("-"), False):
+                high = characters[index + 2][0]
+                index += 2
             if high < low:
                 self.source.fail("a range in a class must go up", piece.offset)
             ranges.append((low, high))
-            at += 1
-        found = charset.normalise(ranges)
-        return charset.complement(found) if begin == 2 else found
+            index += 1
+        members = charset.normalise(ranges)
+        return charset.complement(members) if begin == 2 else members
 
     def _characters(self, piece: _Piece, escapes: dict[str, str]) -> list[tuple[int, bool]]:
         """The code points between the delimiters of a literal or class, and whether each was escaped."""
-        found, at, end = [], 1, len(piece.text) - 1
-        while at < end:
-            match = _CHARACTER.match(piece.text, at)
+        characters, index, end = [], 1, len(piece.text) - 1
+        while index < end:
+            match = _CHARACTER.match(piece.text, index)
             assert match is not None
             digits, escaped = match[1] or match[2] or match[3], match[4]
             if escaped is not None and escaped not in escapes:
-                self._bad_escape(escaped, piece.offset + at)
+                self._bad_escape(escaped, piece.offset + index)
             point = int(digits[-9:], 16) if digits else ord(escapes[escaped]) if escaped is not None else ord(match[5])
             if point > 0x10FFFF or (digits and len(digits.lstrip("0")) > 6):
-                self.source.fail(f"{match[0]} is above the last code point, U+10FFFF", piece.offset + at)
-            found.append((point, match[5] is None))
-            at = match.end()
-        return found
+                self.source.fail(f"{match[0]} is above the last code point, U+10FFFF", piece.offset + index)
+            characters.append((point, match[5] is None))
+            index = match.end()
+        return characters
 
     def _bad_escape(self, sign: str, offset: int) -> None:
         if sign in _MORE_DIGITS:
             self.source.fail(f"\\{sign} needs {_MORE_DIGITS[sign]}", offset)
-        known = r"there are \n \r \t \b \f \a \v \0 \e \xH... \uHHHH \UHHHHHHHH and some signs"
-        self.source.fail(f"there is no escape \\{sign} here; {known}", offset)
+        escapes = r"there are \n \r \t \b \f \a \v \0 \e \xH... \uHHHH \UHHHHHHHH and some signs"
+        self.source.fail(f"there is no escape \\{sign} here; {escapes}", offset)
 
     # --- arguments of macros ---
     def _arguments(self, name: _Piece) -> MacroArguments:
         """What stands in the parentheses after the name of a macro."""
-        self.at += 1
-        found = MacroArguments(name.text, name.offset, [], {})
+        self.index += 1
+        arguments = MacroArguments(name.text, name.offset, [], {})
         while self._sign() != ")":
-            if found.positional or found.named:
+            if arguments.positional or arguments.named:
                 self._comma()
             if self._kind() == "name" and self._sign(1) == "=":
-                key = self.pieces[self.at].text
-                self.at += 2
-                found.named[key] = self._value()
+                key = self.pieces[self.index].text
+                self.index += 2
+                arguments.named[key] = self._value()
             else:
-                found.positional.append(self._value())
-        self.at += 1
-        return found
+                arguments.positional.append(self._value())
+        self.index += 1
+        return arguments
 
     def _comma(self) -> None:
         if self._sign() != ",":
             self._unexpected("expected , or ) in the arguments of a macro")
-        self.at += 1
+        self.index += 1
 
     def _value(self) -> MacroValue:
         kind = self._kind()
         if kind not in ("text", "number", "name") and self._sign() != "(":
             self._unexpected("expected an argument: a text, a number, a name, true, false or (...)")
-        piece = self.pieces[self.at]
-        self.at += 1
+        piece = self.pieces[self.index]
+        self.index += 1
         if kind == "text":
             self.source.check_length(len(piece.text), piece.offset)
             return MacroValue(
@@ -388,13 +388,13 @@ class _XgrammarParser:
     def _elements(self, opening: _Piece) -> tuple[MacroValue, ...]:
         self.source.check_depth(self.depth, opening.offset)
         self.depth += 1
-        found: list[MacroValue] = []
+        elements: list[MacroValue] = []
         while self._sign() != ")":
-            if found:
+            if elements:
                 self._comma()
                 if self._sign() == ")":
                     break
-            found.append(self._value())
-        self.at += 1
+            elements.append(self._value())
+        self.index += 1
         self.depth -= 1
-        return tuple(found)
+        return tuple(elements)

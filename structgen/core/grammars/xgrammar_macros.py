@@ -70,11 +70,11 @@ class _Call:
         return [value.value for value in values]
 
     def texts(self, values: list[MacroValue] | tuple[MacroValue, ...]) -> list[str]:
-        found = self.of_kind("text", values, "texts")
-        for value, text in zip(values, found, strict=True):
+        result = self.of_kind("text", values, "texts")
+        for value, text in zip(values, result, strict=True):
             if any(0xD800 <= ord(c) < 0xE000 for c in text):
                 self.fail(f"{text!r} holds half of a surrogate pair, which is not a character", value)
-        return found
+        return result
 
     def truth(self, name: str, default: bool) -> bool:
         value = self.given.named.get(name)
@@ -84,19 +84,19 @@ class _Call:
         value = self.given.named.get(name)
         if value is None:
             return ()
-        found: tuple[MacroValue, ...] = self.of_kind("tuple", [value], f"{name}=(..., ...)")[0]
-        return found
+        result: tuple[MacroValue, ...] = self.of_kind("tuple", [value], f"{name}=(..., ...)")[0]
+        return result
 
     def pairs(self, what: str) -> list[tuple[MacroValue, RuleUse]]:
         """Triggers and the rules after them."""
-        found = []
+        result = []
         for value, elements in zip(
             self.given.positional, self.of_kind("tuple", self.given.positional, f"({what}, rule)"), strict=True
         ):
             if len(elements) != 2 or elements[1].kind != "name":
                 self.fail(f"expected ({what}, rule)", value)
-            found.append((elements[0], RuleUse(elements[1].value, self.source.place(elements[1].offset))))
-        return found
+            result.append((elements[0], RuleUse(elements[1].value, self.source.position(elements[1].offset))))
+        return result
 
 
 def _regex(source: EbnfText, given: MacroArguments) -> EbnfTree:
@@ -111,12 +111,12 @@ def _regex(source: EbnfText, given: MacroArguments) -> EbnfTree:
         if not set(flags) <= set("isu"):
             call.fail("the flags are i, s and u", given.named["flags"])
     try:
-        found = regex_tree(pattern, flags)
+        tree = regex_tree(pattern, flags)
         if call.truth("json_string", False):
-            found = AutomatonUse(intersect(regex_dfa(pattern, flags), full_match_dfa(_JSON_CHARACTERS)))
+            tree = AutomatonUse(intersect(regex_dfa(pattern, flags), full_match_dfa(_JSON_CHARACTERS)))
     except PatternError as error:
         call.fail(str(error), given.positional[0])
-    return found
+    return tree
 
 
 _JSON_CHARACTERS = r'[^"\\\x00-\x1f]*'
@@ -163,7 +163,7 @@ def _check_words(call: _Call, triggers: list[str], excluded: list[str]) -> None:
             if other in trigger:
                 call.fail(
                     f"the trigger {trigger!r} holds {other!r}, and could never be written. Make them differ, "
-                    "or use the shorter one and let its rule tell the rest apart"
+                    "or use the shorter one and let its rule distinguish what follows it"
                 )
         if trigger in excluded:
             call.fail(f"the trigger {trigger!r} is excluded")
@@ -193,7 +193,8 @@ def _one_of(call: _Call, values: list[MacroValue], *, negated: bool) -> TokenUse
     sign = "^" if negated else ""
     source = f"<[{sign}{','.join(map(str, ids))}]>" if ids else "<[*]>"
     return TokenUse(
-        TokenPattern(source, ranges=tuple((i, i) for i in ids), negated=negated), call.source.place(call.given.offset)
+        TokenPattern(source, ranges=tuple((i, i) for i in ids), negated=negated),
+        call.source.position(call.given.offset),
     )
 
 
@@ -275,7 +276,7 @@ def _as_ecma(pattern: str, flags: str | None) -> str:
     ignores_case = pattern.startswith("(?i)")
     pattern = pattern.removeprefix("(?i)")
     dot = "[^]" if flags is None or "s" in flags else r"[^\n]"
-    found, in_class = [], False
+    pieces, in_class = [], False
     for piece in _PIECE.finditer(pattern):
         text, escaped = piece.group(), piece["escaped"]
         if piece["point"]:  # without braces, which are not read so in all expressions
@@ -295,6 +296,6 @@ def _as_ecma(pattern: str, flags: str | None) -> str:
             in_class = False
         elif text == "." and not in_class:
             text = dot
-        found.append(text)
-    joined = "".join(found)
+        pieces.append(text)
+    joined = "".join(pieces)
     return f"(?i:{joined})" if ignores_case or "i" in (flags or "") else joined

@@ -23,14 +23,14 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def refuse(pointer: Pointer, expected: str, found: Any, *, within: int = 0, hint: str | None = None) -> NoReturn:
+def refuse(pointer: Pointer, expected: str, value: Any, *, within: int = 0, hint: str | None = None) -> NoReturn:
     """Raise SchemaError at ``pointer``; the keyword is the token ``within`` levels above its end."""
     above = pointer
     for _ in range(within):
         above = above[0]
     keyword = above[1] if len(above) == 2 else None
     raise SchemaError(
-        f"expected {expected}, found {shown(found)}", pointer=pointer_text(pointer), keyword=keyword, hint=hint
+        f"expected {expected}, found {shown(value)}", pointer=pointer_text(pointer), keyword=keyword, hint=hint
     )
 
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from structgen.core.json_schema.context import Context
 
 Declared = tuple[tuple[Formula, Formula], ...]  # (condition, keys that are declared under it)
-WAY_STEPS = 10
+CASE_STEPS = 10
 """Steps for a choice of one branch of each union, in addition to the size of its formulas."""
 
 
-class Way(NamedTuple):
+class Case(NamedTuple):
     """One choice of a branch of each union: the condition that holds then, and the keys that are declared."""
 
     holds: Formula
@@ -74,40 +74,43 @@ class Closing:
         is_said = "unevaluatedProperties" in schema and context.has("unevaluatedProperties")
         if is_said or self._base is TRUE:
             return
-        groups = {name: self._relevant(_ways(union, frozenset())) for name, union in unions.items()}
-        self._union = next((name for name, ways in groups.items() if name in ("anyOf", "oneOf") and any(ways)), None)
+        groups = {name: self._relevant(_cases(union, frozenset())) for name, union in unions.items()}
+        self._union = next((name for name, cases in groups.items() if name in ("anyOf", "oneOf") and any(cases)), None)
         inner = groups.pop(self._union) if self._union is not None else []
-        others = list(self._combined([list(chain(*ways)) for ways in groups.values() if any(ways)], declared))
+        others = list(self._combined([list(chain(*cases)) for cases in groups.values() if any(cases)], declared))
         if self._union is None:
-            self.remaining_members = or_(*[and_(way.holds, self._closed(way.declared)) for way in others])
+            self.remaining_members = or_(*[and_(case.holds, self._closed(case.declared)) for case in others])
         else:
             self._branches = [or_(*self._each(branch, others)) for branch in inner]
 
-    def _relevant(self, ways: list[list[Way]]) -> list[list[Way]]:
+    def _relevant(self, cases: list[list[Case]]) -> list[list[Case]]:
         """By branch, its ways without the keys that are declared anyway; empty ones if there is no difference."""
         new = not_(self._base)
         cut = [
-            [Way(way.holds, tuple((on, and_(keys, new)) for on, keys in way.declared)) for way in branch]
-            for branch in ways
+            [Case(case.holds, tuple((on, and_(keys, new)) for on, keys in case.declared)) for case in branch]
+            for branch in cases
         ]
-        if any(keys is not FALSE for branch in cut for way in branch for _, keys in way.declared):
+        if any(keys is not FALSE for branch in cut for case in branch for _, keys in case.declared):
             return cut
         return []
 
-    def _combined(self, groups: list[list[Way]], declared: Declared) -> Iterator[Way]:
+    def _combined(self, groups: list[list[Case]], declared: Declared) -> Iterator[Case]:
         number = 1
         for group in groups:
             number *= len(group)
             check_clauses(number, self._pointer, self._context)
-        self._context.budget.spend(WAY_STEPS * number)
+        self._context.budget.spend(CASE_STEPS * number)
         for chosen in product(*groups):
-            yield Way(and_(*[way.holds for way in chosen]), (*declared, *chain(*[way.declared for way in chosen])))
+            yield Case(
+                and_(*[case.holds for case in chosen]),
+                (*declared, *chain(*[case.declared for case in chosen])),
+            )
 
-    def _each(self, branch: list[Way], others: list[Way]) -> Iterator[Formula]:
+    def _each(self, branch: list[Case], others: list[Case]) -> Iterator[Formula]:
         """The ways of a branch, which itself is said by its schema, with those of the other unions."""
-        for way, other in product(branch, others):
-            self._context.budget.spend(WAY_STEPS + len(way.declared) + len(other.declared))
-            yield and_(way.holds, other.holds, self._closed((*other.declared, *way.declared)))
+        for case, other in product(branch, others):
+            self._context.budget.spend(CASE_STEPS + len(case.declared) + len(other.declared))
+            yield and_(case.holds, other.holds, self._closed((*other.declared, *case.declared)))
 
     def _closed(self, declared: Declared) -> Formula:
         return remaining(declared, FALSE, self._pointer, self._context)
@@ -166,24 +169,24 @@ def _reading(
     return tuple(declared), unions
 
 
-def _ways(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Way]]:
+def _cases(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Case]]:
     """The ways of each branch of a union. A way does not repeat what the schema of the branch says."""
     by_branch = []
     for child, where, around, condition in union:
         context = around.within(child, where) if isinstance(child, dict) else around
         key = (id(child), context)
         declared, inner = _reading(child, where, context, False) if key not in path else ((), {})
-        groups = [list(chain(*_ways(branches, path | {key}))) for branches in inner.values()]
+        groups = [list(chain(*_cases(branches, path | {key}))) for branches in inner.values()]
         number = 1
         for group in groups:
             number *= len(group)
             check_clauses(number, where, context)
-        context.budget.spend(number * (WAY_STEPS + len(declared) + sum(breadth(ways[0].holds) for ways in groups)))
+        context.budget.spend(number * (CASE_STEPS + len(declared) + sum(breadth(cases[0].holds) for cases in groups)))
         by_branch.append(
             [
-                Way(
-                    and_(condition, *[way.holds for way in chosen]),
-                    (*declared, *chain(*[way.declared for way in chosen])),
+                Case(
+                    and_(condition, *[case.holds for case in chosen]),
+                    (*declared, *chain(*[case.declared for case in chosen])),
                 )
                 for chosen in product(*groups)
             ]

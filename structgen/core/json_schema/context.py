@@ -111,18 +111,18 @@ class Lowering:
     def lower_target(self, schema: Any, pointer: Pointer, context: Context, in_place: bool = False) -> Formula:
         """Lower what a reference leads to, once."""
         key = (id(schema), context, in_place and context.closes)
-        known = self._memo.get(key, _UNKNOWN)
-        if known is _UNKNOWN:
+        cached = self._memo.get(key, _UNKNOWN)
+        if cached is _UNKNOWN:
             self._count(schema)
             self._memo[key] = None
             formula = context.lower(schema, pointer, in_place=in_place)
             self._settle(key, formula)
             return formula
-        if known is None:
+        if cached is None:
             name = self._names.setdefault(key, Key(self._lowered.serial, pointer_text(pointer), len(self._names)))
             self._pointers[name] = pointer
             return ref(name)
-        return known
+        return cached
 
     def recursive(self, made: Callable[[Formula], Formula], pointer: Pointer) -> Formula:
         """A formula that holds references to itself, which ``made`` gets; they descend into the value."""
@@ -388,15 +388,15 @@ class Context:
             UnresolvableReferenceError: it leads nowhere.
         """
         lowering = self._lowering or self.lowering
-        known = self._targets.get((reference, dynamic))
-        if known is None:
+        cached = self._targets.get((reference, dynamic))
+        if cached is None:
             target = lowering.resources.resolve(reference, self._resource, pointer)
             if dynamic:
                 target = self._dynamically(reference, target)
             schema, where, resource = target
             context = self.of(resource)
-            known = self._targets[reference, dynamic] = schema, where, context
-        return known
+            cached = self._targets[reference, dynamic] = schema, where, context
+        return cached
 
     def _dynamically(self, reference: str, target: Target) -> Target:
         """The outermost dynamic anchor instead, if what the reference leads to is one (core, section 8.2.3.2)."""

@@ -161,8 +161,8 @@ class _Loop:
             leader = self._leader.get(_base(formula.key))
             if leader is None:
                 return formula
-            known = self._known[leader]
-            return unordered(known) if isinstance(formula.key, Unordered) else known
+            cached = self._known[leader]
+            return unordered(cached) if isinstance(formula.key, Unordered) else cached
         if not isinstance(formula, (And, Or)):
             return formula
         result = done.get(formula)

@@ -82,7 +82,7 @@ def _skeleton(shape: Shape) -> str:
         others = [] if shape.others is None else [_skeleton(shape.others), "..."]
         return "[" + ", ".join([*map(_skeleton, shape.first), *others]) + "]"
     if isinstance(shape, Union):
-        return " | ".join(dict.fromkeys(map(_skeleton, shape.ways)))
+        return " | ".join(dict.fromkeys(map(_skeleton, shape.options)))
     if isinstance(shape, Options):
         return _types(shape)
     if isinstance(shape, Scalar):
@@ -115,7 +115,7 @@ def _typescript(shape: Shape, indent: str = "") -> str:
         item = "never" if shape.others is None else inner(shape.others)
         return f"({item})[]" if " | " in item else f"{item}[]"
     if isinstance(shape, Union):
-        return " | ".join(dict.fromkeys(map(inner, shape.ways)))
+        return " | ".join(dict.fromkeys(map(inner, shape.options)))
     if isinstance(shape, Options):
         text = " | ".join(map(_json, shape.values))
         return text if len(text) <= MAX_OPTIONS else _types(shape).replace("integer", "number")
@@ -154,7 +154,7 @@ def _example(shape: Shape) -> Any:
     if isinstance(shape, Array):
         return [*map(_example, shape.first), *([] if shape.others is None else [_example(shape.others)])]
     if isinstance(shape, Union):
-        return _example(next((way for way in shape.ways if way != Scalar("null")), shape.ways[0]))
+        return _example(next((option for option in shape.options if option != Scalar("null")), shape.options[0]))
     if isinstance(shape, Options):
         return shape.values[0]
     if isinstance(shape, Scalar):

@@ -86,9 +86,9 @@ class Resources:
         if uri is None:
             return around
         uri = urldefrag(urljoin(around.uri, uri))[0]
-        known = self._by_identity.get((id(schema), uri))
-        if known is not None:
-            return known
+        resource = self._by_identity.get((id(schema), uri))
+        if resource is not None:
+            return resource
         dialect = dialect_of(schema, around.dialect, self.registry)
         return self._add(Resource(schema, uri, dialect, pointer, around.document))
 

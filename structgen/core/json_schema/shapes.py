@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DEPTHS = (12, 6, 4, 3, 2, 1)  # that are tried, one after the other, until a shape is small
 MAX_SHAPES = 256  # of one schema; where there are more, what lies deepest is left out
-MAX_WAYS = 8  # of a union
+MAX_OPTIONS = 8  # of a union
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Array:
 class Union:
     """One of several ways."""
 
-    ways: tuple[Shape, ...]
+    options: tuple[Shape, ...]
 
 
 Shape: TypeAlias = Anything | Scalar | Options | Object | Array | Union
@@ -118,7 +118,7 @@ def shape_of(
 def cut(shape: Shape, depth: int, most: int | None = None) -> Shape:
     """A shape without what is nested deeper than ``depth``, and without more than ``most`` members of an object."""
     if isinstance(shape, Union):
-        return Union(tuple(cut(way, depth, most) for way in shape.ways))
+        return Union(tuple(cut(option, depth, most) for option in shape.options))
     if not isinstance(shape, Object | Array):
         return shape
     if depth <= 0:
@@ -156,8 +156,8 @@ class _Reader:
         for each in _schemas(schema.get("allOf")):
             shape = _both(shape, self.read(each, around, depth))
         for keyword in ("anyOf", "oneOf"):
-            ways = [self.read(each, around, depth) for each in _schemas(schema.get(keyword))]
-            shape = _both(shape, _union(ways))
+            options = [self.read(each, around, depth) for each in _schemas(schema.get(keyword))]
+            shape = _both(shape, _union(options))
         return shape
 
     def _referred(self, reference: str, around: Resource, depth: int) -> Shape:
@@ -231,19 +231,19 @@ def _note(schema: Any) -> str:
     return " ".join(description.split()) if isinstance(description, str) else ""
 
 
-def _union(ways: Iterable[Shape]) -> Shape:
+def _union(options: Iterable[Shape]) -> Shape:
     """Any of these; of none, anything."""
 
     def flat(shape: Shape) -> Iterator[Shape]:
-        yield from shape.ways if isinstance(shape, Union) else (shape,)
+        yield from shape.options if isinstance(shape, Union) else (shape,)
 
     distinct: list[Shape] = []
-    for way in (each for shape in ways for each in flat(shape)):
-        if way not in distinct:
-            distinct.append(way)
-    if not distinct or any(way == ANYTHING for way in distinct):
+    for option in (each for shape in options for each in flat(shape)):
+        if option not in distinct:
+            distinct.append(option)
+    if not distinct or any(option == ANYTHING for option in distinct):
         return ANYTHING
-    return distinct[0] if len(distinct) == 1 else Union(tuple(distinct[:MAX_WAYS]))
+    return distinct[0] if len(distinct) == 1 else Union(tuple(distinct[:MAX_OPTIONS]))
 
 
 def _both(one: Shape, other: Shape) -> Shape:
@@ -251,7 +251,7 @@ def _both(one: Shape, other: Shape) -> Shape:
     if one == ANYTHING or other == ANYTHING:
         return one if other == ANYTHING else other
     if isinstance(one, Union) or isinstance(other, Union):
-        return _union(_ways(one, other))
+        return _union(_pairs(one, other))
     if isinstance(one, Object) and isinstance(other, Object):
         return _joined(one, other)
     if isinstance(other, Options) and not isinstance(one, Options):
@@ -259,9 +259,9 @@ def _both(one: Shape, other: Shape) -> Shape:
     return other if isinstance(one, Anything) else one
 
 
-def _ways(one: Shape, other: Shape) -> list[Shape]:
-    first = one.ways if isinstance(one, Union) else (one,)
-    second = other.ways if isinstance(other, Union) else (other,)
+def _pairs(one: Shape, other: Shape) -> list[Shape]:
+    first = one.options if isinstance(one, Union) else (one,)
+    second = other.options if isinstance(other, Union) else (other,)
     return [_both(a, b) for a in first for b in second if kind_of(a) == kind_of(b)] or list(first)
 
 

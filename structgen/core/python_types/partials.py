@@ -269,15 +269,15 @@ class PartialReader:
     def _validator(self, schema: Any, config: CoreConfig | None, *, is_key: bool = False) -> SchemaValidator:
         """Pydantic's reading of a part; ``is_key``: of a dict with this key."""
         key = (id(schema), id(config), is_key)
-        known = self._validators.get(key)
-        if known is None:
+        validator = self._validators.get(key)
+        if validator is None:
             core: Any = self._alone(schema)
             if is_key:
                 core = core_schema.dict_schema(core, _ANY)
             if self._definitions and core["type"] != "definitions":
                 core = core_schema.definitions_schema(core, list(self._definitions.values()))
-            known = self._validators[key] = (schema, config), SchemaValidator(core, config)
-        return known[1]
+            validator = self._validators[key] = (schema, config), SchemaValidator(core, config)
+        return validator[1]
 
     def _alone(self, schema: Any) -> Any:
         """A schema that is defined once, by reference."""
@@ -362,7 +362,7 @@ def _aliases(fields: Iterable[tuple[str, Any]]) -> dict[str, tuple[str, Any]]:
     return by_key
 
 
-def _model(cls: Any, fields: dict[str, Any], known: set[str], extra: dict[str, Any] | None) -> Any:
+def _model(cls: Any, fields: dict[str, Any], fields_set: set[str], extra: dict[str, Any] | None) -> Any:
     """A model of these fields, as ``model_construct`` makes one, without defaults and without code of the class."""
     made = cls.__new__(cls)
     private = {}
@@ -370,7 +370,7 @@ def _model(cls: Any, fields: dict[str, Any], known: set[str], extra: dict[str, A
         if attribute.default is not PydanticUndefined:
             private[name] = attribute.default
     object.__setattr__(made, "__dict__", fields)
-    object.__setattr__(made, "__pydantic_fields_set__", known)
+    object.__setattr__(made, "__pydantic_fields_set__", fields_set)
     object.__setattr__(made, "__pydantic_extra__", extra)
     object.__setattr__(made, "__pydantic_private__", private or None)
     return made

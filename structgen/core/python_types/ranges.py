@@ -60,10 +60,10 @@ def at_most(text: str) -> str:
 
 def _beyond(text: str, others) -> str:  # type: ignore[no-untyped-def]
     options = [re.escape(text).replace("\\-", "-")]
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         if character.isdigit():
             low, high = others(int(character))
             if low <= high:
-                shape = "".join("[0-9]" if c.isdigit() else re.escape(c).replace("\\-", "-") for c in text[place + 1 :])
-                options.append(re.escape(text[:place]).replace("\\-", "-") + f"[{low}-{high}]" + shape)
+                shape = "".join("[0-9]" if c.isdigit() else re.escape(c).replace("\\-", "-") for c in text[index + 1 :])
+                options.append(re.escape(text[:index]).replace("\\-", "-") + f"[{low}-{high}]" + shape)
     return f"(?:{'|'.join(options)})"

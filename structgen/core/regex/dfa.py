@@ -117,7 +117,7 @@ def from_table(transitions: Table, accepting: npt.NDArray[np.uint8]) -> Dfa:
     classes, count = calls.column_classes(transitions)
     lead = first_places(classes, count)
     table, flags = calls.minimise(np.ascontiguousarray(transitions[:, lead]), accepting)
-    return _told_apart(_frozen(np.take(table, classes, axis=1) if count < 256 else table, flags), classes, count)
+    return _distinguished(_frozen(np.take(table, classes, axis=1) if count < 256 else table, flags), classes, count)
 
 
 def first_places(classes: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int64]:
@@ -132,11 +132,11 @@ def distinct_columns(table: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDA
     the 10 ms of what it imports when it is called first.)"""
     columns = list(map(tuple, table.T.tolist()))
     distinct = sorted(set(columns))
-    number = {column: place for place, column in enumerate(distinct)}
+    number = {column: index for index, column in enumerate(distinct)}
     return np.array(distinct, table.dtype).T, np.array([number[column] for column in columns], np.int64)
 
 
-def _told_apart(dfa: Dfa, classes: npt.NDArray[np.int32], count: int) -> Dfa:
+def _distinguished(dfa: Dfa, classes: npt.NDArray[np.int32], count: int) -> Dfa:
     """The automaton with its `Dfa.columns`, given classes 0 to ``count`` - 1 of bytes of which it tells no two of one
     class apart: whole columns lie scattered in memory."""
     few, number = calls.column_classes(np.take(dfa.transitions, first_places(classes, count), axis=1))
@@ -175,7 +175,7 @@ def from_class_table(
     if count < 0:
         raise too_complex(max_states, "the expression")
     classes, number = _byte_classes(ascii_class, tree)
-    return _told_apart(_frozen(*calls.renumber(byte_table, flags)), classes, number)
+    return _distinguished(_frozen(*calls.renumber(byte_table, flags)), classes, number)
 
 
 def _byte_classes(ascii_class: npt.NDArray[np.int32], tree: Utf8Tree) -> tuple[npt.NDArray[np.int32], int]:
@@ -369,13 +369,13 @@ def short_words(dfa: Dfa, points: int, cap: int) -> Counts:
     table = dfa.transitions[:, lead]
     first, first_sizes = table[:, begins], sizes[begins]
     later, later_sizes = table[:, ~begins], sizes[~begins]
-    found = np.zeros(len(dfa) + 1, np.int64)  # the last stands for "no state"
+    counts = np.zeros(len(dfa) + 1, np.int64)  # the last stands for "no state"
     for _ in range(points + 1):
-        done = dfa.accepting + (found[first] * first_sizes).sum(axis=1)
-        before = found[:-1].copy()
-        found[:-1] = 0
+        done = dfa.accepting + (counts[first] * first_sizes).sum(axis=1)
+        before = counts[:-1].copy()
+        counts[:-1] = 0
         for _ in range(4):  # a character has at most three bytes behind its first
-            found[:-1] = np.minimum(done + (found[later] * later_sizes).sum(axis=1), cap)
-        if (found[:-1] == before).all():
+            counts[:-1] = np.minimum(done + (counts[later] * later_sizes).sum(axis=1), cap)
+        if (counts[:-1] == before).all():
             break  # more code points add nothing
-    return found[:-1]
+    return counts[:-1]

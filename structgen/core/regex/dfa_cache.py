@@ -31,8 +31,8 @@ def keeps_automata(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def remembering(*args: P.args, **options: P.kwargs) -> R:
         key = (args, *sorted(options.items()))
-        found = cache.get(key)
-        return cache.put(key, function(*args, **options)) if found is None else found
+        kept = cache.get(key)
+        return cache.put(key, function(*args, **options)) if kept is None else kept
 
     remembering.cache = cache  # type: ignore[attr-defined]
     return remembering

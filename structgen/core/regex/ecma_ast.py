@@ -43,10 +43,10 @@ class Anchor(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A lookaround: ``body`` matches from here on (``behind``: ending here), or does not if ``negative``."""
+    """A lookaround: ``body`` matches from here on (``lookbehind``: ending here), or does not if ``negative``."""
 
     body: Node
-    behind: bool
+    lookbehind: bool
     negative: bool
 
 
@@ -90,7 +90,7 @@ def ecma_source(node: Node) -> str:
     if isinstance(node, Anchor):
         return "$" if node.at_end else "^"
     if isinstance(node, Look):
-        return f"(?{'<' if node.behind else ''}{'!' if node.negative else '='}{ecma_source(node.body)})"
+        return f"(?{'<' if node.lookbehind else ''}{'!' if node.negative else '='}{ecma_source(node.body)})"
     assert isinstance(node, Boundary)
     return _grouped(node.as_lookarounds())
 

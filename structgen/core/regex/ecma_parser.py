@@ -95,9 +95,9 @@ class _Parser:
             raise self.reference
         return node
 
-    def error(self, message: str, at: int | None = None, *, hard: bool = False) -> PatternError:
+    def error(self, message: str, offset: int | None = None, *, hard: bool = False) -> PatternError:
         kind = _HardError if hard else PatternError
-        return kind(message, pattern=self.text, position=self.at if at is None else at)
+        return kind(message, pattern=self.text, position=self.at if offset is None else offset)
 
     def backreference(self, begin: int, end: int) -> tuple[Node, bool]:
         """Note the first reference, and go on: the rest may not be legal."""
@@ -198,10 +198,10 @@ class _Parser:
         self.at = self.text.index("}", self.at) + 1
         return bounds
 
-    def braces(self, at: int) -> tuple[int, int | None] | None:
+    def braces(self, offset: int) -> tuple[int, int | None] | None:
         """The bounds of ``{n}``, ``{n,}`` or ``{n,m}`` at this place, None if it is none of them."""
-        close = self.text.find("}", at)
-        low, comma, high = self.text[at + 1 : close].partition(",")
+        close = self.text.find("}", offset)
+        low, comma, high = self.text[offset + 1 : close].partition(",")
         if close < 0 or not low or not _DECIMAL.issuperset(low) or not _DECIMAL.issuperset(high):
             return None
         low_count = min(int(low[:18]), 1 << 40)
@@ -227,11 +227,11 @@ class _Parser:
         self.depth -= 1
         if look is None:
             return node, True
-        behind, negative = look
-        return Look(node, behind, negative), not (self.strict or behind)
+        lookbehind, negative = look
+        return Look(node, lookbehind, negative), not (self.strict or lookbehind)
 
     def group_kind(self, begin: int) -> tuple[bool, bool] | None:
-        """What follows ``(?``: None for a group, (behind, negative) for a lookaround."""
+        """What follows ``(?``: None for a group, (lookbehind, negative) for a lookaround."""
         for token, look in (
             (":", None),
             ("=", (False, False)),
@@ -454,26 +454,28 @@ def _line_end() -> Node:
 
 
 def _has_named_group(pattern: str) -> bool:
-    at = pattern.find("(?<")
-    while at >= 0:
-        if pattern[at + 3 : at + 4] not in ("=", "!"):
+    offset = pattern.find("(?<")
+    while offset >= 0:
+        if pattern[offset + 3 : offset + 4] not in ("=", "!"):
             return True
-        at = pattern.find("(?<", at + 1)
+        offset = pattern.find("(?<", offset + 1)
     return False
 
 
 def _count_groups(pattern: str) -> int:
     """The number of capturing groups (escapes and classes skipped)."""
-    count, at, in_class = 0, 0, False
-    while at < len(pattern):
-        char = pattern[at]
+    count, offset, in_class = 0, 0, False
+    while offset < len(pattern):
+        char = pattern[offset]
         if char == "\\":
-            at += 1
+            offset += 1
         elif in_class:
             in_class = char != "]"
         elif char == "[":
             in_class = True
-        elif char == "(" and (pattern[at + 1 : at + 2] != "?" or _has_named_group(pattern[at : at + 4])):
+        elif char == "(" and (
+            pattern[offset + 1 : offset + 2] != "?" or _has_named_group(pattern[offset : offset + 4])
+        ):
             count += 1
-        at += 1
+        offset += 1
     return count

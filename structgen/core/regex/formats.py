@@ -35,16 +35,16 @@ def format_dfa(name: str, dialect: str = "draft2020-12") -> Dfa | None:
     its own. Built when first asked for, then kept: most take some milliseconds, ``idn-email``, ``idn-hostname`` and
     ``regex`` up to a second.
     """
-    found = _known(name, dialect)
-    return None if found is None else _build(found)
+    spec = _known(name, dialect)
+    return None if spec is None else _build(spec)
 
 
 def excluded_dfa(name: str, dialect: str = "draft2020-12") -> Dfa | None:
     """Texts that are not of a standard format: all but those of `format_dfa`, less what may be of it and is left out
     there. None for a name that is not standard.
     """
-    found = _known(name, dialect)
-    return None if found is None else _build_excluded(found)
+    spec = _known(name, dialect)
+    return None if spec is None else _build_excluded(spec)
 
 
 def _known(name: str, dialect: str) -> str | None:

@@ -72,22 +72,22 @@ def free_text_dfa(
     rows, accepting = [], []
     todo = [(-1, 0)]
     end = -2  # of the text that the word follows
-    for node, place in todo:
+    for node, utf8_state in todo:
         check_time()
         check_time()
         row = np.full(256, -1, np.int32)
-        for byte in np.flatnonzero(utf8.transitions[place] >= 0).tolist():
+        for byte in np.flatnonzero(utf8.transitions[utf8_state] >= 0).tolist():
             following = int(search[max(node, 0), byte])
             if following < 0:
                 row[byte] = end if word == ~following else -1
                 continue
-            pair = following, int(utf8.transitions[place, byte])
+            pair = following, int(utf8.transitions[utf8_state, byte])
             if pair not in states:
                 states[pair] = len(states)
                 todo.append(pair)
             row[byte] = states[pair]
         rows.append(row)
-        accepting.append(word is None and (node >= 0 or is_empty) and bool(utf8.accepting[place]))
+        accepting.append(word is None and (node >= 0 or is_empty) and bool(utf8.accepting[utf8_state]))
     table = np.stack([*rows, np.full(256, -1, np.int32)])
     table[table == end] = len(rows)
     return from_table(table, np.array([*accepting, word is not None], np.uint8))

@@ -91,9 +91,9 @@ def idn_hostname() -> Dfa:
 
 
 def _idn(name: str) -> CharSet:
-    found = property_set("idn", name)
-    assert found is not None, name
-    return found
+    members = property_set("idn", name)
+    assert members is not None, name
+    return members
 
 
 def _scripts(*names: str) -> CharSet:

@@ -80,17 +80,17 @@ def with_any_ending(dfa: Dfa, at_least: int = 0) -> Dfa:
     """The texts that begin with one of the automaton's, and go on for ``at_least`` 0 or 1 characters. O(states)."""
     if dfa.is_empty:
         return dfa
-    rest = universal()
+    remaining = universal()
     begin, base = len(dfa), len(dfa) + 1  # of the rest: where it must go on, and its own states
-    moved = np.where(rest.transitions >= 0, rest.transitions + base, -1)
+    moved = np.where(remaining.transitions >= 0, remaining.transitions + base, -1)
     table = np.concatenate([dfa.transitions, moved[:1], moved]).astype(np.int32)
-    ends = np.concatenate([dfa.accepting, np.zeros(1 + len(rest), np.bool_)])
+    ends = np.concatenate([dfa.accepting, np.zeros(1 + len(remaining), np.bool_)])
     into = np.where(ends)[0]
-    own = table[:begin]
-    own[np.isin(own, into)] = begin
+    part = table[:begin]
+    part[np.isin(part, into)] = begin
     if dfa.accepting[0]:
         table[0] = moved[0]
-    accepting = np.concatenate([np.zeros(begin, np.bool_), [at_least == 0], rest.accepting])
+    accepting = np.concatenate([np.zeros(begin, np.bool_), [at_least == 0], remaining.accepting])
     accepting[0] |= bool(dfa.accepting[0]) and at_least == 0
     return from_table(table, accepting.astype(np.uint8))
 
@@ -124,21 +124,21 @@ class _Program:
 
     def split(self, entries: Sequence[int]) -> int:
         """A node from which all of some go on."""
-        at = entries[-1]
+        entry_node = entries[-1]
         for entry in reversed(entries[:-1]):
-            at = self.add(SPLIT, entry, at)
-        return at
+            entry_node = self.add(SPLIT, entry, entry_node)
+        return entry_node
 
     def emit(self, dfa: Dfa, following: int) -> int:
         """Append an automaton that goes on at ``following`` where its texts end; returns where it begins."""
         states = [self.add(SPLIT, 0, 0) for _ in range(len(dfa))]
         for state, row in enumerate(dfa.transitions):
-            ways = [following] if dfa.accepting[state] else []
+            branches = [following] if dfa.accepting[state] else []
             for target in np.unique(row[row >= 0]).tolist():
                 members = (row == target).tobytes()
-                ways.append(self.add(CHAR, self._sets.setdefault(members, len(self._sets)), states[target]))
-            at = self.split(ways)
-            self.nodes[states[state]] = (SPLIT, at, at)
+                branches.append(self.add(CHAR, self._sets.setdefault(members, len(self._sets)), states[target]))
+            entry_node = self.split(branches)
+            self.nodes[states[state]] = (SPLIT, entry_node, entry_node)
         return states[0]
 
     def determinised(self, start: int) -> Dfa:

@@ -127,11 +127,11 @@ def labelled(table: Table, labels: Table) -> LabelledDfa:
         return LabelledDfa(np.zeros((0, 256), np.int32), np.zeros(0, np.int32))
     end = int(ends.argmax())
     rows = np.delete(small, end, axis=0)
-    found = np.zeros(len(rows), np.int32)
+    result = np.zeros(len(rows), np.int32)
     for digit in range(digits):
-        found |= (rows[:, count + digit] >= 0).astype(np.int32) << digit
+        result |= (rows[:, count + digit] >= 0).astype(np.int32) << digit
     rows[rows > end] -= 1
-    return LabelledDfa(np.take(rows, classes, axis=1), found)
+    return LabelledDfa(np.take(rows, classes, axis=1), result)
 
 
 @lru_cache(maxsize=1)

@@ -31,13 +31,13 @@ class Distances:
     def next_length(self, state: int, low: int) -> int | None:
         """The smallest accepted length ≥ ``low`` from ``state`` on, None if there is none. O(1)."""
         shift = max(0, low - self.pre) // self.period * self.period
-        found = int(self.nxt[state, low - shift])
-        return None if found < 0 else found + shift
+        length = int(self.nxt[state, low - shift])
+        return None if length < 0 else length + shift
 
     def alive(self, state: int, low: int, high: int | None) -> bool:
         """Whether some accepted continuation has between ``low`` and ``high`` code points (None: no upper limit)."""
-        found = self.next_length(state, max(low, 0))
-        return found is not None and (high is None or found <= high)
+        length = self.next_length(state, max(low, 0))
+        return length is not None and (high is None or length <= high)
 
 
 def distances(dfa: Dfa, cap: int = MAX_ENTRIES) -> Distances:

@@ -1,8 +1,8 @@
 """Subset construction for programs with lookarounds, exact.
 
-What is left to do for a text is a *goal*: a disjunction of branches ``(node, obligations)``: the program goes on at
-``node`` while every obligation, itself a goal with a sign, holds for the rest of the text. A lookahead adds an
-obligation; a lookbehind is tracked from the start of the text by a goal of its own that is restarted at every
+What is left to do for a text is a disjunction of branches ``(node, assertions)``: the program goes on at
+``node`` while every assertion, itself a disjunction with a sign, holds for the rest of the text. A lookahead adds an
+assertion; a lookbehind is tracked from the start of the text by a disjunction of its own that is restarted at every
 character. (This is an alternating automaton run by derivatives.)
 """
 
@@ -22,12 +22,12 @@ from structgen.core.regex.nfa import Program
 from structgen.core.regex.steps import Steps
 from structgen.errors import TooComplexError
 
-Goal: TypeAlias = frozenset["Branch"]
-Obligation: TypeAlias = tuple[bool, Goal]
-Branch: TypeAlias = tuple[int, frozenset[Obligation]]
-State: TypeAlias = tuple[bool, tuple[Goal, ...], Goal]
+Disjunction: TypeAlias = frozenset["Branch"]
+Assertion: TypeAlias = tuple[bool, Disjunction]
+Branch: TypeAlias = tuple[int, frozenset[Assertion]]
+State: TypeAlias = tuple[bool, tuple[Disjunction, ...], Disjunction]
 
-NOTHING: frozenset[Obligation] = frozenset()
+NOTHING: frozenset[Assertion] = frozenset()
 MAX_STEPS = 1_000_000
 """Branches that are looked at; a few seconds."""
 MAX_CHOICES = 10_000
@@ -42,7 +42,7 @@ def determinise_lookarounds(
     Exponential in the number of nodes in the worst case; raises TooComplexError beyond ``max_states``.
     """
     machine = _Machine(program, masks)
-    first: State = (True, (frozenset(),) * len(machine.behind), frozenset([(start, NOTHING)]))
+    first: State = (True, (frozenset(),) * len(machine.lookbehinds), frozenset([(start, NOTHING)]))
     index: dict[State, int] = {first: 0}
     order = [first]
     rows: list[list[int]] = []
@@ -70,105 +70,107 @@ class _Machine:
         self.looks = program.looks
         self.masks = masks
         # Bodies are numbered before what contains them, so inner lookbehinds are known when outer ones are closed.
-        self.behind = [look for look in range(len(self.looks)) if self.looks[look].behind]
+        self.lookbehinds = [look for look in range(len(self.looks)) if self.looks[look].lookbehind]
         self.steps = Steps(MAX_STEPS, "the lookarounds take more than {} steps to resolve")
 
     def accepts(self, state: State) -> bool:
         """Whether the text may end here."""
-        place = _Place(self, state[0], True, state[1])
-        return place.holds_at_end(state[2])
+        here = _Place(self, state[0], True, state[1])
+        return here.holds_at_end(state[2])
 
     def successors(self, state: State) -> Iterator[State]:
         """The state after one character of each class."""
-        place = _Place(self, state[0], False, state[1])
+        here = _Place(self, state[0], False, state[1])
         for mask in self.masks:
-            behind = tuple(place.step(closed, mask) for closed in place.behind_goals)
-            yield False, behind, place.advance(state[2], mask)
+            lookbehinds = tuple(here.step(closed, mask) for closed in here.closed_lookbehinds)
+            yield False, lookbehinds, here.advance(state[2], mask)
 
 
 class _Place:
-    """One position in the text: closes goals under ε-moves there and steps them over a character."""
+    """One position in the text: closes disjunctions under ε-moves there and steps them over a character."""
 
-    def __init__(self, machine: _Machine, at_start: bool, at_end: bool, behind: tuple[Goal, ...]) -> None:
+    def __init__(self, machine: _Machine, at_start: bool, at_end: bool, lookbehinds: tuple[Disjunction, ...]) -> None:
         self.machine = machine
         self.at_start, self.at_end = at_start, at_end
-        self.memo: dict[Goal, Goal] = {}
-        self.stepped: dict[tuple[Goal, int], Goal] = {}
-        self.behind: dict[int, Goal] = {}
-        for look, goal in zip(machine.behind, behind, strict=True):
-            restarted = goal | {(machine.looks[look].start, NOTHING)}
-            self.behind[look] = self.close(restarted)
-        self.behind_goals = list(self.behind.values())
+        self.memo: dict[Disjunction, Disjunction] = {}
+        self.stepped: dict[tuple[Disjunction, int], Disjunction] = {}
+        self.lookbehinds: dict[int, Disjunction] = {}
+        for look, disjunction in zip(machine.lookbehinds, lookbehinds, strict=True):
+            restarted = disjunction | {(machine.looks[look].start, NOTHING)}
+            self.lookbehinds[look] = self.close(restarted)
+        self.closed_lookbehinds = list(self.lookbehinds.values())
 
-    def close(self, goal: Goal) -> Goal:
+    def close(self, disjunction: Disjunction) -> Disjunction:
         """All branches at CHAR and MATCH nodes that ε-moves reach."""
-        closed = self.memo.get(goal)
+        closed = self.memo.get(disjunction)
         if closed is None:
-            closed = self.memo[goal] = frozenset(self._reach(goal))
+            closed = self.memo[disjunction] = frozenset(self._reach(disjunction))
         return closed
 
-    def _reach(self, goal: Iterable[Branch]) -> set[Branch]:
+    def _reach(self, disjunction: Iterable[Branch]) -> set[Branch]:
         nodes = self.machine.nodes
         seen: set[Branch] = set()
-        found: set[Branch] = set()
-        stack = list(goal)
+        reached: set[Branch] = set()
+        stack = list(disjunction)
         while stack:
             branch = stack.pop()
             if branch in seen:
                 continue
             seen.add(branch)
-            node, obligations = branch
-            self.machine.steps.spend(1 + len(obligations))
+            node, assertions = branch
+            self.machine.steps.spend(1 + len(assertions))
             op, x, y = nodes[node]
             if op in (CHAR, MATCH):
-                found.add(branch)
+                reached.add(branch)
             elif op == SPLIT:
-                stack += [(x, obligations), (y, obligations)]
+                stack += [(x, assertions), (y, assertions)]
             elif op in (BOL, EOL):
                 if self.at_start if op == BOL else self.at_end:
-                    stack.append((y, obligations))
+                    stack.append((y, assertions))
             else:
-                stack += [(y, obligations | extra) for extra in self._conditions(x)]
-        return found
+                stack += [(y, assertions | extra) for extra in self._conditions(x)]
+        return reached
 
-    def _conditions(self, look: int) -> list[frozenset[Obligation]]:
-        """The obligations under which a lookaround holds here: any one of the sets."""
+    def _conditions(self, look: int) -> list[frozenset[Assertion]]:
+        """The assertions under which a lookaround holds here: any one of the sets."""
         kind = self.machine.looks[look]
-        if not kind.behind:
+        if not kind.lookbehind:
             return [frozenset([(not kind.negative, frozenset([(kind.start, NOTHING)]))])]
-        matches = [obligations for node, obligations in self.behind[look] if self.machine.nodes[node][0] == MATCH]
+        matches = [assertions for node, assertions in self.lookbehinds[look] if self.machine.nodes[node][0] == MATCH]
         if not kind.negative:
             return matches
-        # Every match must fail, each by one of its obligations.
+        # Every match must fail, each by one of its assertions.
         if prod(map(len, matches)) > MAX_CHOICES:
             raise TooComplexError(
-                f"a negative lookbehind can fail in more than {MAX_CHOICES} ways", budget="choices", limit=MAX_CHOICES
+                f"a negative lookbehind has more than {MAX_CHOICES} combinations that fail",
+                budget="choices",
+                limit=MAX_CHOICES,
             )
-        return [frozenset((not sign, goal) for sign, goal in choice) for choice in product(*matches)]
+        return [frozenset((not sign, disjunction) for sign, disjunction in choice) for choice in product(*matches)]
 
-    def is_certain(self, closed: Goal) -> bool:
-        """Whether a closed goal is met whatever follows."""
-        return any(not obligations and self.machine.nodes[node][0] == MATCH for node, obligations in closed)
+    def is_certain(self, closed: Disjunction) -> bool:
+        """Whether a closed disjunction is met whatever follows."""
+        return any(not assertions and self.machine.nodes[node][0] == MATCH for node, assertions in closed)
 
-    def advance(self, goal: Goal, mask: int) -> Goal:
-        """The goal after a character: closed, then stepped. A goal that is met stays met."""
+    def advance(self, disjunction: Disjunction, mask: int) -> Disjunction:
+        """The disjunction after a character: closed, then stepped. A disjunction that is met stays met."""
         self.machine.steps.spend(1)
-        closed = self.close(goal)
-        key = (goal, mask)
+        closed = self.close(disjunction)
+        key = (disjunction, mask)
         if key not in self.stepped:
             if self.is_certain(closed):
-                match = next(n for n, obligations in closed if not obligations and self.machine.nodes[n][0] == MATCH)
+                match = next(n for n, assertions in closed if not assertions and self.machine.nodes[n][0] == MATCH)
                 self.stepped[key] = frozenset([(match, NOTHING)])
             else:
                 self.stepped[key] = self.step(closed, mask, keep_matches=True)
         return self.stepped[key]
 
-    def step(self, closed: Goal, mask: int, keep_matches: bool = False) -> Goal:
-        """A closed goal after a character of the sets in ``mask``; a lookbehind's matches end here."""
+    def step(self, closed: Disjunction, mask: int, keep_matches: bool = False) -> Disjunction:
+        """A closed disjunction after a character of the sets in ``mask``; a lookbehind's matches end here."""
         nodes = self.machine.nodes
         result: set[Branch] = set()
-        for node, obligations in closed:
-            self.machine.steps.spend(1 + len(obligations))
+        for node, assertions in closed:
+            self.machine.steps.spend(1 + len(assertions))
             op, x, y = nodes[node]
             if op == CHAR:
                 if not mask >> x & 1:
@@ -177,17 +179,17 @@ class _Place:
                 y = node
             else:
                 continue
-            left = self._step_obligations(obligations, mask)
+            left = self._step_assertions(assertions, mask)
             if left is not None:
                 result.add((y, left))
         return _minimal(result)
 
-    def _step_obligations(self, obligations: frozenset[Obligation], mask: int) -> frozenset[Obligation] | None:
-        """What is still owed after the character; None if an obligation is broken."""
+    def _step_assertions(self, assertions: frozenset[Assertion], mask: int) -> frozenset[Assertion] | None:
+        """What is still owed after the character; None if an assertion is broken."""
         left = []
-        for sign, goal in obligations:
-            certain = self.is_certain(self.close(goal))
-            after = frozenset() if certain else self.advance(goal, mask)
+        for sign, disjunction in assertions:
+            certain = self.is_certain(self.close(disjunction))
+            after = frozenset() if certain else self.advance(disjunction, mask)
             if certain or not after:
                 if certain != sign:
                     return None
@@ -195,15 +197,15 @@ class _Place:
                 left.append((sign, after))
         return frozenset(left)
 
-    def holds_at_end(self, goal: Goal) -> bool:
-        """Whether a goal is met by the text ending here."""
+    def holds_at_end(self, disjunction: Disjunction) -> bool:
+        """Whether a disjunction is met by the text ending here."""
         return any(
-            self.machine.nodes[node][0] == MATCH and all(self.holds_at_end(g) == sign for sign, g in obligations)
-            for node, obligations in self.close(goal)
+            self.machine.nodes[node][0] == MATCH and all(self.holds_at_end(g) == sign for sign, g in assertions)
+            for node, assertions in self.close(disjunction)
         )
 
 
-def _minimal(branches: set[Branch]) -> Goal:
-    """Without the branches that another one, at the same node with fewer obligations, implies."""
-    free = {node for node, obligations in branches if not obligations}
+def _minimal(branches: set[Branch]) -> Disjunction:
+    """Without the branches that another one, at the same node with fewer assertions, implies."""
+    free = {node for node, assertions in branches if not assertions}
     return frozenset(branch for branch in branches if not branch[1] or branch[0] not in free)

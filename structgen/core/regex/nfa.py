@@ -23,7 +23,7 @@ class Lookaround:
     """A lookaround of a program: its body begins at node ``start`` and ends at a MATCH node of its own."""
 
     start: int
-    behind: bool
+    lookbehind: bool
     negative: bool
 
 
@@ -76,7 +76,7 @@ class Program:
             self.words.add(node.word)
             return self.add(BOUNDARY, node.negative, following)
         start = self.emit(node.body, self.add(MATCH, 0, 0))
-        self.looks.append(Lookaround(start, node.behind, node.negative))
+        self.looks.append(Lookaround(start, node.lookbehind, node.negative))
         return self.add(LOOK, len(self.looks) - 1, following)
 
     def emit_options(self, options: Sequence[Node], following: int) -> int:

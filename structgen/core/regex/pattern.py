@@ -43,12 +43,12 @@ def full_match_dfa(expression: str, *, max_states: int = MAX_STATES) -> Dfa:
 
 def search_dfa(node: Node, max_states: int = MAX_STATES) -> Dfa:
     """The texts in which ``node`` is found somewhere."""
-    looks, rest = _leading_lookaheads(node)
+    looks, remaining = _leading_lookaheads(node)
     if not looks:
         return _search(node, max_states)
     # ^(?!a)(?=b)c holds where ^b and ^c are found and ^a is not: plain automata, one for each.
     parts = [_search(Concat((START, look.body)), max_states) for look in looks]
-    parts.append(_search(Concat((START, rest)), max_states))
+    parts.append(_search(Concat((START, remaining)), max_states))
     wanted = sum(1 << i for i, look in enumerate(looks) if not look.negative) | 1 << len(looks)
     return combine(parts, lambda labels: labels == wanted, max_states)
 
@@ -60,7 +60,7 @@ def _leading_lookaheads(node: Node) -> tuple[list[Look], Node]:
         return [], node
     looks: list[Look] = []
     for part in parts[1:]:
-        if not (isinstance(part, Look) and not part.behind):
+        if not (isinstance(part, Look) and not part.lookbehind):
             break
         looks.append(part)
     return looks[:63], Concat(parts[1 + len(looks[:63]) :])
@@ -81,7 +81,7 @@ def _determinise(program: Program, start: int, masks: Sequence[int], max_states:
     fitting = min(max_states, MAX_ENTRIES // len(masks), 2 * MAX_ENTRIES // words)
     if len(program.sets) * len(masks) > 4 * MAX_ENTRIES or not fitting:
         raise TooComplexError(
-            f"the expression tells {len(masks)} classes of characters apart, by {len(program.sets)} sets",
+            f"the expression distinguishes {len(masks)} classes of characters, by {len(program.sets)} sets",
             budget="classes of characters",
             limit=4 * MAX_ENTRIES,
         )

@@ -42,23 +42,23 @@ def _suffix_automaton(symbols: list[int]) -> list[dict[int, int]]:
         follows.append({})
         link.append(0)
         length.append(length[last] + 1)
-        at = last
-        while at >= 0 and symbol not in follows[at]:
-            follows[at][symbol] = new
-            at = link[at]
-        if at >= 0:
-            old = follows[at][symbol]
-            if length[old] == length[at] + 1:
+        state = last
+        while state >= 0 and symbol not in follows[state]:
+            follows[state][symbol] = new
+            state = link[state]
+        if state >= 0:
+            old = follows[state][symbol]
+            if length[old] == length[state] + 1:
                 link[new] = old
             else:
                 clone = len(follows)
                 follows.append(dict(follows[old]))
                 link.append(link[old])
-                length.append(length[at] + 1)
+                length.append(length[state] + 1)
                 link[old] = link[new] = clone
-                while at >= 0 and follows[at].get(symbol) == old:
-                    follows[at][symbol] = clone
-                    at = link[at]
+                while state >= 0 and follows[state].get(symbol) == old:
+                    follows[state][symbol] = clone
+                    state = link[state]
         last = new
     return follows
 
@@ -79,10 +79,10 @@ def _spelled(follows: list[dict[int, int]], words: list[bytes], max_states: int)
             inside = [(state, word, offset)] if word >= 0 else [(t, w, 0) for w, t in follows[state].items()]
             for target, w, o in inside:
                 ended = o + 1 == len(words[w])
-                place = (target, -1, 0) if ended else (target, w, o + 1)
-                after.setdefault(words[w][o], set()).add(place)
-        for byte, found in after.items():
-            key = frozenset(found)
+                target_place = (target, -1, 0) if ended else (target, w, o + 1)
+                after.setdefault(words[w][o], set()).add(target_place)
+        for byte, result in after.items():
+            key = frozenset(result)
             if key not in numbers:
                 if len(numbers) >= max_states:
                     raise too_complex(max_states, "the automaton of the substrings")

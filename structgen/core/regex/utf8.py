@@ -73,11 +73,11 @@ class _Builder:
         if constant == -1:
             return -1
         if constant is not None:
-            known = self.constants.get((levels, constant))
-            if known is None:
+            number = self.constants.get((levels, constant))
+            if number is None:
                 row = [constant if levels == 1 else self.node(low, levels - 1)] * 64
-                known = self.constants[levels, constant] = self._named(levels == 1, row)
-            return known
+                number = self.constants[levels, constant] = self._named(levels == 1, row)
+            return number
         if levels == 1:
             return self._named(True, self._classes(low))
         return self._named(False, [self.node(low + j * step, levels - 1) for j in range(64)])
@@ -85,8 +85,8 @@ class _Builder:
     def _classes(self, low: int) -> list[int]:
         """The classes of 64 characters, -1 where there is none."""
         row = [-1] * 64
-        place = max(bisect_right(self.starts, low) - 1, 0)
-        for first, last, name in self.segments[place:]:
+        index = max(bisect_right(self.starts, low) - 1, 0)
+        for first, last, name in self.segments[index:]:
             if first >= low + 64:
                 break
             for point in range(max(first, low), min(last, low + 63) + 1):

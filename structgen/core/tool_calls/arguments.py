@@ -93,11 +93,11 @@ def kinds_of(tool: Tool, options: JsonOptions) -> Kinds:
     named = dict.fromkeys(members.names, 0)
     others = 0
     for case in members.cases:
-        for name, ways in case.members.items():
-            for values, _ in ways:
+        for name, choices in case.members.items():
+            for values, _ in choices:
                 named[name] |= values.kinds
-        for _, ways in case.others:
-            for values, _ in ways:
+        for _, choices in case.others:
+            for values, _ in choices:
                 others |= values.kinds
     return Kinds(named, others)
 
@@ -160,10 +160,10 @@ class ArgumentRules:
         """
         cases = members_of(self._tool, self._options).cases
         options = [
-            found
+            result
             for case in cases
             for values, _ in case.members.get(name, ())
-            if (found := self.argument(name, values))
+            if (result := self.argument(name, values))
         ]
         if not options:
             raise impossible(self._tool, "none can be written in this format", self._tool.pointer)
@@ -187,7 +187,7 @@ class ArgumentRules:
         pattern = self._pattern
         texts: list[tuple[int, ...]] = []
         if values.kinds & STRING:
-            texts += self._string(values, 0 if pattern.tells_strings else kinds, name)
+            texts += self._string(values, 0 if pattern.distinguishes_strings else kinds, name)
         for other, others in _by_type(pattern.other, values.kinds & ~STRING):
             texts.append(self._filled(other, name, self._json(values, others)))
         if not texts:

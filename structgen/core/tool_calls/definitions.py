@@ -115,9 +115,9 @@ def _read(tool: Any, number: int) -> Tool:
     strict = inner.get("strict")
     if not isinstance(strict, bool | None):
         raise ConstraintError(f"'strict' of the tool {name!r} is {strict!r:.100}; expected true, false or nothing")
-    own = next((word for word in OTHER_KEYS if word in inner), None)
-    if own is not None and "parameters" not in inner:
-        keyword, inner = own, {**inner, "parameters": inner[own]}
+    other_key = next((word for word in OTHER_KEYS if word in inner), None)
+    if other_key is not None and "parameters" not in inner:
+        keyword, inner = other_key, {**inner, "parameters": inner[other_key]}
         inner = {name: inner[name] for name in ("name", "description", "parameters") if inner.get(name) is not None}
     elif "parameters" not in inner:
         _refuse_near(inner, name)

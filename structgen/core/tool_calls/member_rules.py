@@ -76,13 +76,13 @@ class CaseRules:
         self._any_order = rules.any_order
         self._relevant = set(self._names if self._any_order else chain(case.dependents, *case.dependents.values()))
         self._arguments = {
-            name: [(symbols, bits) for values, bits in ways if (symbols := rules.argument(name, values)) is not None]
-            for name, ways in case.members.items()
+            name: [(symbols, bits) for values, bits in choices if (symbols := rules.argument(name, values)) is not None]
+            for name, choices in case.members.items()
         }
         self._others = [
             (number, symbols, bits)
-            for number, (dfa, ways) in enumerate(case.others)
-            for values, bits in ways
+            for number, (dfa, choices) in enumerate(case.others)
+            for values, bits in choices
             if (symbols := rules.other(dfa, values)) is not None
         ]
 

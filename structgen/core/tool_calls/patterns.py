@@ -106,7 +106,7 @@ class Parameters:
     misread: str = ""
 
     @property
-    def tells_strings(self) -> bool:
+    def distinguishes_strings(self) -> bool:
         """Whether the pattern tells strings from other values."""
         return self.string != self.other
 

@@ -225,10 +225,10 @@ class CallReader:
         """The arguments from a place on, and where they end."""
         arguments: dict[str, Any] = {}
         self._note(tool, arguments)
-        forms = [pattern.string, pattern.other] if pattern.tells_strings else [pattern.string]
+        forms = [pattern.string, pattern.other] if pattern.distinguishes_strings else [pattern.string]
         while True:
             for form in forms:
-                is_string = form is pattern.string if pattern.tells_strings else None
+                is_string = form is pattern.string if pattern.distinguishes_strings else None
                 one = self._parameter(pattern, form, position, tool, is_string, arguments)
                 if one is not None:
                     break

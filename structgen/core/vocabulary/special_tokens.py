@@ -68,26 +68,26 @@ def stand_in(token_id: int, size: int) -> bytes:
 
 def pieces(data: bytes, size: int) -> Iterator[bytes | int]:
     """Text and ids of stand-ins, in order. A stand-in that is cut at the end is left out."""
-    length, at = stand_in_length(size), 0
-    while at < len(data):
-        place = data.find(LEAD, at)
-        if place < 0:
-            yield data[at:]
+    length, offset = stand_in_length(size), 0
+    while offset < len(data):
+        lead = data.find(LEAD, offset)
+        if lead < 0:
+            yield data[offset:]
             return
-        if place > at:
-            yield data[at:place]
-        at = place + length
-        if at <= len(data):
+        if lead > offset:
+            yield data[offset:lead]
+        offset = lead + length
+        if offset <= len(data):
             token_id = 0
-            for byte in data[place + 1 : at]:
+            for byte in data[lead + 1 : offset]:
                 token_id = token_id * len(DIGITS) + DIGITS.index(byte)
             yield token_id
 
 
-def unknown_name(name: str, known: Mapping[str, int]) -> str:
+def unknown_name(name: str, names: Mapping[str, int]) -> str:
     """That no special token has this name, with the nearest that there is."""
-    if known:
-        return f"the vocabulary has no special token {name!r}; {near_or_known(name, known, MOST_SHOWN)}"
+    if names:
+        return f"the vocabulary has no special token {name!r}; {near_or_known(name, names, MOST_SHOWN)}"
     return (
         f"the vocabulary has no special token {name!r}, nor any other name: make it with "
         "Vocabulary.from_transformers, or with special_tokens={name: id}; or name the token by its id"

@@ -41,8 +41,8 @@ def read_tokenizer(tokenizer: Any) -> TokenizerContents:
         TokenizerError: the kind is unknown, or its tokens have no bytes of their own.
     """
     if hasattr(tokenizer, "contents"):
-        told: TokenizerContents = tokenizer.contents()
-        return told
+        contents: TokenizerContents = tokenizer.contents()
+        return contents
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     names = {token.content: token_id for token_id, token in getattr(tokenizer, "added_tokens_decoder", {}).items()}
     if hasattr(backend, "to_str"):

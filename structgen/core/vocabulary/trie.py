@@ -78,10 +78,10 @@ class Trie:
             following = self.next_same[tokens[-1]]
             places.append(places[-1][following >= 0])
             tokens.append(following[following >= 0])
-        place = np.concatenate(places)
+        sizes = np.concatenate(places)
         before = np.zeros(len(self) + 1, np.int32)
-        np.cumsum(np.bincount(place, minlength=len(self)), out=before[1:])
-        order: NDArray[np.int32] = np.concatenate(tokens)[np.argsort(place, kind="stable")]
+        np.cumsum(np.bincount(sizes, minlength=len(self)), out=before[1:])
+        order: NDArray[np.int32] = np.concatenate(tokens)[np.argsort(sizes, kind="stable")]
         return order, before
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -140,10 +140,10 @@ def trie_from_arrays(arrays: Mapping[str, NDArray[Any]], vocabulary_size: int) -
 
     Kernels index without bounds checks, so every index is checked here.
     """
-    found = {name: arrays.get(name) for name in _ARRAYS}
-    if any(a is None or a.dtype != _ARRAYS[name] or a.ndim != 1 for name, a in found.items()):
+    kept = {name: arrays.get(name) for name in _ARRAYS}
+    if any(a is None or a.dtype != _ARRAYS[name] or a.ndim != 1 for name, a in kept.items()):
         return None
-    trie = Trie(**{name: np.ascontiguousarray(a) for name, a in found.items()})
+    trie = Trie(**{name: np.ascontiguousarray(a) for name, a in kept.items()})
     size = len(trie)
     if len(trie.next_same) != vocabulary_size or any(len(arrays[n]) != size for n in _ARRAYS if n != "next_same"):
         return None

@@ -187,10 +187,10 @@ class Vocabulary:
             ConstraintError: no token has this name (the nearest is named), or the id lies outside the vocabulary.
         """
         if isinstance(token.token, str):
-            found = self.special_tokens.get(token.token)
-            if found is None:
+            token_id = self.special_tokens.get(token.token)
+            if token_id is None:
                 raise ConstraintError(unknown_name(token.token, self.special_tokens))
-            return found
+            return token_id
         if token.token >= self.size:
             raise ConstraintError(f"there is no token {token.token}; the vocabulary has {self.size} ids, from 0 on")
         return token.token
@@ -213,7 +213,7 @@ class Vocabulary:
             raise ConstraintError(f"there is no token {outside}; the vocabulary has {self.size} ids, from 0 on")
         return _naming(self, named)
 
-    def ends_beside(self, named: Collection[int]) -> tuple[int, ...]:
+    def other_ends(self, named: Collection[int]) -> tuple[int, ...]:
         """The ends of sequence where a constraint names some ids.
 
         Raises:
@@ -284,7 +284,7 @@ class Vocabulary:
     @cached_property
     def _trie(self) -> Trie:
         if self._plain is not None:
-            return self._trie_beside(self._plain._trie)
+            return self._trie_sharing(self._plain._trie)
         stored = store.load("trie", self.digest)
         trie = trie_from_arrays(stored, self.size) if stored is not None else None
         if trie is None:
@@ -292,7 +292,7 @@ class Vocabulary:
             store.save("trie", self.digest, trie.arrays())
         return trie
 
-    def _trie_beside(self, plain: Trie) -> Trie:
+    def _trie_sharing(self, plain: Trie) -> Trie:
         """The trie, from that of the vocabulary that names none: stand-ins come last, as only they have their lead."""
         kept = np.array([bool(token) for token in self.tokens])
         ids = np.array(sorted(self.named), np.int32)
@@ -301,12 +301,12 @@ class Vocabulary:
         words = [self.tokens[token_id] for token_id in ids.tolist()]
         offsets = np.zeros(len(words) + 1, np.int32)
         np.cumsum([len(word) for word in words], out=offsets[1:])
-        own = build_trie(words, np.frombuffer(b"".join(words), np.uint8).copy(), offsets)
+        special = build_trie(words, np.frombuffer(b"".join(words), np.uint8).copy(), offsets)
         return Trie(
-            byte=np.concatenate([text.byte, own.byte]),
-            depth=np.concatenate([text.depth, own.depth]),
-            subtree_end=np.concatenate([text.subtree_end, own.subtree_end + np.int32(len(text))]),
-            token=np.concatenate([text.token, np.where(own.token >= 0, ids[own.token], np.int32(-1))]),
+            byte=np.concatenate([text.byte, special.byte]),
+            depth=np.concatenate([text.depth, special.depth]),
+            subtree_end=np.concatenate([text.subtree_end, special.subtree_end + np.int32(len(text))]),
+            token=np.concatenate([text.token, np.where(special.token >= 0, ids[special.token], np.int32(-1))]),
             next_same=text.next_same,
         )
 
@@ -350,7 +350,7 @@ class TextVocabulary(Vocabulary):
 @lru_cache(8)
 def _naming(vocabulary: Vocabulary, named: frozenset[int]) -> Vocabulary:
     """See `Vocabulary.naming`. O(bytes of all tokens)."""
-    eos = vocabulary.ends_beside(named)
+    eos = vocabulary.other_ends(named)
     # A token of a byte FF of its own must not begin a stand-in: no text has it either.
     spelled = [
         token if token_id in vocabulary.named or LEAD not in token else b""

@@ -16,7 +16,7 @@ from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.text_sets.opening import PROMPT
 from structgen.errors import StructgenError
 from structgen.generation.batch import Outcome, beginning
-from structgen.generation.batch_files.lines import PromptRow, RowId
+from structgen.generation.batch_files.lines import LineId, PromptLine
 from structgen.generation.generator import Generator
 
 WINDOW = 32  # rows that are looked at ahead, so that those with a common beginning can be written together; lines wait
@@ -24,7 +24,7 @@ WINDOW = 32  # rows that are looked at ahead, so that those with a common beginn
 
 
 @dataclass(frozen=True)
-class RowLine:
+class OutputLine:
     """A row that is done.
 
     Attributes:
@@ -88,17 +88,21 @@ class BatchJob:
             lora_scale=self.lora_scale,
         )
 
-    def row_seed(self, id: RowId) -> int:
+    def line_seed(self, id: LineId) -> int:
         """The seed of a row, 64 bits."""
         digest = hashlib.blake2b(json.dumps([self.seed, id]).encode(), digest_size=8)
         return int.from_bytes(digest.digest(), "little")
 
-    def key(self, row: PromptRow) -> str:
+    def key(self, line: PromptLine) -> str:
         """What a row's output depends on, as 16 hexadecimal digits: prompt, constraint, model, options and seed."""
-        own = row.specification
-        said = self.described if own is None else [own.kind, own.source, repr(own.options), *_said(own.sources)]
+        specification = line.specification
+        said = (
+            self.described
+            if specification is None
+            else [specification.kind, specification.source, repr(specification.options), *_said(specification.sources)]
+        )
         options = sorted(self.options.items())
-        asked: list[Any] = [row.prompt, said, self.model, self.backend, self.dtype, options, self.seed]
+        asked: list[Any] = [line.prompt, said, self.model, self.backend, self.dtype, options, self.seed]
         if self.deterministic:
             asked.append("deterministic")
         loaded: list[Any] = [self.n_ctx, self.chat_template, self.lora_path, self.lora_scale]
@@ -106,61 +110,63 @@ class BatchJob:
             asked.append(loaded)
         return hashlib.blake2b(json.dumps(asked).encode(), digest_size=8).hexdigest()
 
-    def head(self, row: PromptRow) -> str:
-        """How the line of a row begins, whatever comes of it."""
-        return _text({"id": row.id, "key": self.key(row)})[:-1]
+    def head(self, line: PromptLine) -> str:
+        """How the output of a line begins, whatever comes of it."""
+        return _text({"id": line.id, "key": self.key(line)})[:-1]
 
-    def lines(self, generator: Generator, rows: abc.Iterable[PromptRow]) -> abc.Generator[RowLine, None, None]:
-        """The rows' lines, in their order; a row's error stands in its line.
+    def lines(
+        self, generator: Generator, prompt_lines: abc.Iterable[PromptLine]
+    ) -> abc.Generator[OutputLine, None, None]:
+        """The lines' outputs, in their order; a line's error stands in its output.
 
         Raises:
-            Exception: of the model, or of where the rows come from.
+            Exception: of the model, or of where the lines come from.
         """
-        waiting: dict[int, tuple[int, PromptRow]] = {}
+        waiting: dict[int, tuple[int, PromptLine]] = {}
 
-        def asked() -> abc.Iterator[PromptRow]:
-            for number, (at, row) in enumerate(_neighbours(rows)):
-                waiting[number] = at, row
-                yield row
+        def asked() -> abc.Iterator[PromptLine]:
+            for number, (index, line) in enumerate(_neighbours(prompt_lines)):
+                waiting[number] = index, line
+                yield line
 
         prompts, constraints, seeds = tee(asked(), 3)
         outcomes = generator.stream_batch(
-            (row.prompt for row in prompts),
-            (row.specification or self.constraint for row in constraints),
-            seeds=(self.row_seed(row.id) for row in seeds),
+            (line.prompt for line in prompts),
+            (line.specification or self.constraint for line in constraints),
+            seeds=(self.line_seed(line.id) for line in seeds),
             batch_size=self.batch_size,
             **self.options,
         )
-        done: dict[int, RowLine] = {}
-        place = 0
+        done: dict[int, OutputLine] = {}
+        following = 0
         with closing(outcomes):
             for number, outcome in outcomes:
-                at, row = waiting.pop(number)
-                done[at] = self._line(row, outcome)
-                while place in done:
-                    yield done.pop(place)
-                    place += 1
+                index, line = waiting.pop(number)
+                done[index] = self._line(line, outcome)
+                while following in done:
+                    yield done.pop(following)
+                    following += 1
 
-    def _line(self, row: PromptRow, outcome: Outcome) -> RowLine:
-        head = self.head(row)
+    def _line(self, line: PromptLine, outcome: Outcome) -> OutputLine:
+        head = self.head(line)
         if isinstance(outcome, StructgenError):
-            return RowLine(f"{head}, {_text({'error': error_fields(outcome)})[1:]}", True, 0)
+            return OutputLine(f"{head}, {_text({'error': error_fields(outcome)})[1:]}", True, 0)
         tokens = len(outcome.token_ids)
         shown: dict[str, Any] = {"finish_reason": outcome.finish_reason, "tokens": tokens}
         if self.options.get("fields"):
             shown["fields"] = {pointer: one.as_json() for pointer, one in outcome.fields.items()}
         end = _text(shown)[1:]
-        own = self.constraint if row.specification is None else row.specification.constraint
-        if not isinstance(own, JsonSchemaConstraint):
-            return RowLine(f"{head}, {_text({'text': outcome.text})[1:-1]}, {end}", False, tokens)
+        constraint = self.constraint if line.specification is None else line.specification.constraint
+        if not isinstance(constraint, JsonSchemaConstraint):
+            return OutputLine(f"{head}, {_text({'text': outcome.text})[1:-1]}, {end}", False, tokens)
         # The JSON text as it was written, in which every digit stands; line ends in it are white space.
         value = outcome.text.replace("\r", " ").replace("\n", " ")
-        return RowLine(f'{head}, "value": {value}, {end}', False, tokens)
+        return OutputLine(f'{head}, "value": {value}, {end}', False, tokens)
 
 
-def _neighbours(rows: abc.Iterable[PromptRow]) -> abc.Iterator[tuple[int, PromptRow]]:
+def _neighbours(lines: abc.Iterable[PromptLine]) -> abc.Iterator[tuple[int, PromptLine]]:
     """Places and rows, those of a window whose prompts begin alike one after the other: what is common is read once."""
-    numbered = enumerate(rows)
+    numbered = enumerate(lines)
     while window := sorted(islice(numbered, WINDOW), key=lambda each: beginning(each[1].prompt)):
         yield from window
 

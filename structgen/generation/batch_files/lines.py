@@ -18,7 +18,7 @@ from structgen.errors import InputFileError, SpecificationError
 from structgen.generation.decoding.prompts import Prompt
 from structgen.options import JsonOptions
 
-RowId: TypeAlias = "str | int"
+LineId: TypeAlias = "str | int"
 MAX_NAMED = 10  # lines that one error names
 MAX_CELL = 1 << 27  # characters; Python's own limit, 131,072, is less than a document
 MAX_LINE = 1 << 27
@@ -26,7 +26,7 @@ MAX_LINE = 1 << 27
 
 
 @dataclass(frozen=True)
-class PromptRow:
+class PromptLine:
     """A row that is to be written.
 
     Attributes:
@@ -37,13 +37,13 @@ class PromptRow:
     """
 
     line: int
-    id: RowId
+    id: LineId
     prompt: Prompt
     specification: ConstraintSpec | None
 
 
 @dataclass(frozen=True)
-class RowFile:
+class PromptFile:
     """A file of rows, read anew each time: its content may be larger than memory.
 
     Args:
@@ -68,18 +68,18 @@ class RowFile:
     schema: Any = None
 
     @classmethod
-    def at(cls, path: Path, options: JsonOptions = DEFAULT_OPTIONS) -> RowFile:
+    def at(cls, path: Path, options: JsonOptions = DEFAULT_OPTIONS) -> PromptFile:
         """A file, which is CSV if its name ends so. It is read more than once, so it is no pipe."""
 
         def opened() -> BinaryIO:
             if path.exists() and not path.is_file() and not path.is_dir():
-                raise OSError("it is no regular file (pipe rows in, and name the file -)")
+                raise OSError("it is no regular file (pipe lines in, and name the file -)")
             return path.open("rb")
 
         return cls(str(path), opened, path.suffix.lower() == ".csv", options)
 
     @classmethod
-    def of(cls, name: str, data: bytes, options: JsonOptions = DEFAULT_OPTIONS) -> RowFile:
+    def of(cls, name: str, data: bytes, options: JsonOptions = DEFAULT_OPTIONS) -> PromptFile:
         """Bytes of JSON lines."""
         return cls(name, lambda: io.BytesIO(data), False, options)
 
@@ -91,7 +91,7 @@ class RowFile:
         """
         wrong: list[InputFileError] = []
         count = 0
-        seen: dict[RowId, int] = {}
+        seen: dict[LineId, int] = {}
 
         def refuse(error: InputFileError) -> None:
             nonlocal count
@@ -99,23 +99,23 @@ class RowFile:
             if count <= MAX_NAMED:  # a file may have more wrong lines than memory holds
                 wrong.append(error)
 
-        for row in self._rows(refuse):
-            if row.id in seen:
-                refuse(InputFileError(f"id {row.id!r:.100} stands in line {seen[row.id]} already", line=row.line))
-            seen.setdefault(row.id, row.line)
+        for line in self._prompt_lines(refuse):
+            if line.id in seen:
+                refuse(InputFileError(f"id {line.id!r:.100} stands in line {seen[line.id]} already", line=line.line))
+            seen.setdefault(line.id, line.line)
         if wrong:
             places = [f"{self.name}, line {error.line}: {error}" for error in wrong]
             more = [f"and {count - MAX_NAMED} more lines"] if count > MAX_NAMED else []
             raise InputFileError("\n".join([*places, *more]), line=wrong[0].line, text=wrong[0].text)
         return len(seen)
 
-    def __iter__(self) -> Iterator[PromptRow]:
+    def __iter__(self) -> Iterator[PromptLine]:
         def refuse(error: InputFileError) -> None:
             raise InputFileError(f"{self.name}, line {error.line}: {error}", line=error.line, text=error.text)
 
-        return self._rows(refuse)
+        return self._prompt_lines(refuse)
 
-    def _rows(self, refuse: Callable[[InputFileError], None]) -> Iterator[PromptRow]:
+    def _prompt_lines(self, refuse: Callable[[InputFileError], None]) -> Iterator[PromptLine]:
         """The rows that are right; ``refuse`` is told of the others."""
         try:
             with self.open() as file:
@@ -124,21 +124,23 @@ class RowFile:
                     try:
                         if isinstance(record, InputFileError):
                             raise record
-                        yield self._with_constraint(_row(line, number, record, self.is_csv, self.options))
+                        yield self._with_constraint(_prompt_line(line, number, record, self.is_csv, self.options))
                     except InputFileError as error:
                         error.line = line
                         refuse(error)
         except OSError as error:
             raise InputFileError(f"Cannot read {self.name}: {error.strerror or error}") from error
 
-    def _with_constraint(self, row: PromptRow) -> PromptRow:
+    def _with_constraint(self, line: PromptLine) -> PromptLine:
         """The row with what all rows have."""
-        own = row.specification
-        if own is None and self.schema is not None:
-            own = ConstraintSpec("schema", self.schema, self.options, sources=_sources(None, row.prompt, False))
-        if own is None or not self.sources:
-            return row if own is row.specification else replace(row, specification=own)
-        return replace(row, specification=replace(own, sources={**self.sources, **own.sources}))
+        specification = line.specification
+        if specification is None and self.schema is not None:
+            specification = ConstraintSpec(
+                "schema", self.schema, self.options, sources=_sources(None, line.prompt, False)
+            )
+        if specification is None or not self.sources:
+            return line if specification is line.specification else replace(line, specification=specification)
+        return replace(line, specification=replace(specification, sources={**self.sources, **specification.sources}))
 
 
 Record: TypeAlias = "Mapping[str, Any] | InputFileError"
@@ -209,11 +211,11 @@ def _lines(file: BinaryIO) -> Iterator[str | InputFileError]:
         try:
             yield data.decode("utf-8-sig" if not number else "utf-8")
         except UnicodeDecodeError as error:
-            place = f"byte 0x{data[error.start]:02x} at offset {error.start} of the line"
-            yield InputFileError(f"no UTF-8: {place} ({error.reason})")
+            fault = f"byte 0x{data[error.start]:02x} at offset {error.start} of the line"
+            yield InputFileError(f"no UTF-8: {fault} ({error.reason})")
 
 
-def _row(line: int, number: int, record: Mapping[str, Any], is_csv: bool, options: JsonOptions) -> PromptRow:
+def _prompt_line(line: int, number: int, record: Mapping[str, Any], is_csv: bool, options: JsonOptions) -> PromptLine:
     """The row that a record is; an InputFileError says what is wrong with it."""
     cells = {name: value for name, value in record.items() if value is not None and not (is_csv and value == "")}
     if is_csv and "messages" in cells:
@@ -230,12 +232,12 @@ def _row(line: int, number: int, record: Mapping[str, Any], is_csv: bool, option
         raise InputFileError(f"{given[0]} is {what}, not {prompt!r:.40}")
     kinds = [kind for kind in FILE_KINDS if kind in cells]
     if len(kinds) > 1:
-        raise InputFileError(f"one constraint a row, found {' and '.join(kinds)}")
+        raise InputFileError(f"one constraint a line, found {' and '.join(kinds)}")
     specification = None
     if kinds:
         sources = _sources(cells.get("sources"), prompt, is_csv)
         specification = ConstraintSpec(kinds[0], _source(kinds[0], cells[kinds[0]], is_csv), options, sources=sources)
-    return PromptRow(line, id, prompt, specification)
+    return PromptLine(line, id, prompt, specification)
 
 
 def _sources(value: Any, prompt: Prompt, is_csv: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from structgen.errors import InputFileError
-from structgen.generation.batch_files.lines import MAX_LINE, RowId
+from structgen.generation.batch_files.lines import MAX_LINE, LineId
 
 BEGINNING = re.compile(rb'\s*\{\s*"(?:id|key|value|text|error|finish_reason|tokens)"\s*:')
 """How the lines of a batch begin, those that went through a tool that writes JSON its own way included."""
@@ -40,7 +40,7 @@ class OutputFile:
     """
 
     def __init__(self, path: Path, heads: Iterable[str] = ()) -> None:
-        self.written: dict[RowId, str] = {}
+        self.written: dict[LineId, str] = {}
         self.failed = 0
         self._path = path
         self._file = _opened(path)
@@ -97,7 +97,7 @@ class OutputFile:
 
     def _foreign(self, number: int, line: bytes) -> InputFileError:
         return InputFileError(
-            f"{self._path}, line {number} was not written by a batch of these rows: {line[:60]!r}. It was left as "
+            f"{self._path}, line {number} was not written by a batch of these prompts: {line[:60]!r}. It was left as "
             "it is; name another file with -o, or remove this one.",
             line=number,
             text=line[:MAX_SHOWN].decode(errors="replace"),

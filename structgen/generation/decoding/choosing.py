@@ -54,22 +54,22 @@ def drawn(
     places = range(len(outputs)) if rows is None else rows
     takes: dict[int, Callable[[], None]] = {}
     by_sampler = []
-    for number, (output, place) in enumerate(zip(outputs, places, strict=True)):
+    for number, (output, logits_index) in enumerate(zip(outputs, places, strict=True)):
         rule = None if rules is None else rules[number]
         if rule is None or output.params.temperature == 0:
-            by_sampler.append((number, output, place))
+            by_sampler.append((number, output, logits_index))
         else:
-            takes[number] = partial(output.take_by_rule, rule, logits[place])
+            takes[number] = partial(output.take_by_rule, rule, logits[logits_index])
     if by_sampler:
         masks = [output.bitmask for _, output, _ in by_sampler]
         sampler = sampler_for(logits)
-        requests = [output.request(place, row) for row, (_, output, place) in enumerate(by_sampler)]
+        requests = [output.request(logits_index, row) for row, (_, output, logits_index) in enumerate(by_sampler)]
         sent = sampler.send(masks[0] if len(masks) == 1 else np.concatenate(masks))
         choices = sampler.draw(logits, sent, requests, kept=any(output.keeps_mass for _, output, _ in by_sampler))
         mass = [None] * len(requests) if choices.log_kept is None else choices.log_kept.tolist()
-        found = zip(by_sampler, choices.token_ids.tolist(), choices.log_probs.tolist(), mass, strict=True)
-        for (number, output, place), token, log_prob, log_mass in found:
-            takes[number] = partial(output.take, token, log_prob, logits, place, log_mass)
+        draws = zip(by_sampler, choices.token_ids.tolist(), choices.log_probs.tolist(), mass, strict=True)
+        for (number, output, logits_index), token, log_prob, log_mass in draws:
+            takes[number] = partial(output.take, token, log_prob, logits, logits_index, log_mass)
     return [takes[number] for number in range(len(outputs))]
 
 

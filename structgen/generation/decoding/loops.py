@@ -44,9 +44,9 @@ class LoopGuard:
         longest = max(self.least_bytes, self.repeats * self.period_bytes)
         tail = bytes(data[-longest:])
         agreement = tail[-max(1, min(AGREEMENT, self.least_bytes // 2)) :]  # a period before the end, there is no less
-        place = len(tail) - len(agreement)
-        while (place := tail.rfind(agreement, 0, place + len(agreement) - 1)) >= 0:
-            period = len(tail) - len(agreement) - place
+        earlier = len(tail) - len(agreement)
+        while (earlier := tail.rfind(agreement, 0, earlier + len(agreement) - 1)) >= 0:
+            period = len(tail) - len(agreement) - earlier
             if period > self.period_bytes:
                 return 0
             size = max(self.least_bytes, self.repeats * period)
@@ -91,13 +91,13 @@ class LoopWatch:
     def is_left(self, data: bytearray, token: bytes, bound: int) -> bool:
         """Whether an output of these bytes, whose known completion has ``bound`` of them, should follow that and not go
         on with a token. To be asked of every choice."""
-        place, size = len(data), self._guard.period_bytes
-        self._bounds.append((place, bound))
-        while self._bounds[0][0] < place - 2 * size:
+        length, size = len(data), self._guard.period_bytes
+        self._bounds.append((length, bound))
+        while self._bounds[0][0] < length - 2 * size:
             del self._bounds[0]
         period = self._guard.period(data + token) if token else 0
         if not period or not self._guard.period(data):
             return False
-        ago = [other for at, other in self._bounds if at <= place - period]
+        ago = [other for offset, other in self._bounds if offset <= length - period]
         growth = max(0, bound - ago[-1]) if ago else 0
-        return bound <= min(other for at, other in self._bounds if at > place - period) + growth
+        return bound <= min(other for offset, other in self._bounds if offset > length - period) + growth

@@ -20,12 +20,12 @@ def option_log_probs(
     """Nats of each text, as the tokenizer spells it, with end of sequence after it; the prompt is read once."""
     logits, cache = model.prefill([prompt_ids])
     first, length = masked_log_probs(to_numpy(logits[0]), None), cache.length
-    found: dict[_Option, float] = {}
+    log_probs: dict[_Option, float] = {}
     for option in options:
         tokens = list(tokenizer.encode(option, add_special_tokens=False))
         rows = to_numpy(model.forward([tokens], cache)[0])
         cache.crop(length)
         steps = [first, *(masked_log_probs(row, None) for row in rows)]
         end = np.logaddexp.reduce(steps[-1][list(vocabulary.eos_token_ids)])
-        found[option] = float(sum(step[token] for step, token in zip(steps, tokens, strict=False)) + end)
-    return found
+        log_probs[option] = float(sum(step[token] for step, token in zip(steps, tokens, strict=False)) + end)
+    return log_probs

@@ -191,10 +191,10 @@ class Output:
         """
         while len(self.token_ids) < len(tokens) and self.finish_reason is None:
             self.advance_forced()
-            place = len(self.token_ids)
-            if place < len(tokens) and self.finish_reason is None and not self._choose(tokens[place], log_probs[place]):
-                self._follow(tokens[place])
-                self._count(log_probs[place], place)
+            index = len(self.token_ids)
+            if index < len(tokens) and self.finish_reason is None and not self._choose(tokens[index], log_probs[index]):
+                self._follow(tokens[index])
+                self._count(log_probs[index], index)
         if self.token_ids[: len(tokens)] != list(tokens):
             raise GenerationError(f"The {len(tokens)} tokens to go on from are not of this request.")
         self.stats.steered_tokens = max(self.stats.steered_tokens, steered)
@@ -269,7 +269,8 @@ class Output:
             if self._mass < SURPRISING and token >= 0:
                 index = len(self.token_ids)
                 self.surprises[index] = self._drawing.surprise(index, self._mass, logits[row])
-        if token < 0 or not (self._leaves_loop(token, logits[row]) or self._choose(token, log_prob)):
+        is_left = self._loops is not None and token >= 0 and self._leaves_loop(self._loops, token, logits[row])
+        if token < 0 or not (is_left or self._choose(token, log_prob)):
             self._take_another(token, logits[row])
 
     def take_by_rule(self, rule: FirstDraw, logits_row: Any) -> None:
@@ -277,12 +278,12 @@ class Output:
         token, log_prob = self._drawing.by_rule(rule, len(self.token_ids), logits_row)
         self.take(token, log_prob, [logits_row], 0)
 
-    def _leaves_loop(self, token: int, logits_row: Any) -> bool:
+    def _leaves_loop(self, loops: LoopWatch, token: int, logits_row: Any) -> bool:
         """Where a token would go on with a repetition, and the known completion leaves it: follow that instead."""
-        if self._loops is None or token in self._vocabulary.eos_token_ids:
+        if token in self._vocabulary.eos_token_ids:
             return False
         data = self._vocabulary.tokens[token]
-        if not self._loops.is_left(self._bytes, data, 0 if self._closer is None else self._closer.bound()):
+        if not loops.is_left(self._bytes, data, 0 if self._closer is None else self._closer.bound()):
             return False
         completion = b"" if self._closer is None or self._closer.bound() >= TOO_LONG else self._closer.completion()
         if completion[:1] == data[:1] or (self._closer is not None and not completion and self._closer.bound()):
@@ -290,11 +291,11 @@ class Output:
         self.stats.closed_loops += 1
         self._is_shaped = True
         allowed, log_probs = self._drawing.log_probs(logits_row)
-        for place in np.argsort(-log_probs, kind="stable"):
-            spelled = self._vocabulary.tokens[allowed[place]]
-            is_end = not completion and int(allowed[place]) in self._vocabulary.eos_token_ids
+        for index in np.argsort(-log_probs, kind="stable"):
+            spelled = self._vocabulary.tokens[allowed[index]]
+            is_end = not completion and int(allowed[index]) in self._vocabulary.eos_token_ids
             if is_end or (spelled and completion.startswith(spelled)):
-                if self._choose(int(allowed[place]), float(log_probs[place])):
+                if self._choose(int(allowed[index]), float(log_probs[index])):
                     return True
                 break
         self._follow_plan(allowed, log_probs)
@@ -467,8 +468,8 @@ class Output:
 
     def _stop_at_string(self, before: int) -> None:
         """Cut the text at the earliest stop string that ends in the bytes from ``before`` on."""
-        found = (self._bytes.find(stop, max(0, before - len(stop) + 1)) for stop in self._stop)
-        cut = min((place for place in found if place >= 0), default=-1)
+        stops_at = (self._bytes.find(stop, max(0, before - len(stop) + 1)) for stop in self._stop)
+        cut = min((offset for offset in stops_at if offset >= 0), default=-1)
         if cut < 0:
             return
         del self._bytes[cut:]

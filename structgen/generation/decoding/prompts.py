@@ -24,12 +24,12 @@ class Telling:
     """How the model is told of its constraint: in which message, and in which form of a schema (None: the model's
     own, see ``ModelDefaults``)."""
 
-    place: Place = "user"
+    role: Place = "user"
     form: SchemaForm | None = None
 
-    def of(self, constraint: Constraint, own: SchemaForm) -> str | None:
-        """What it is told of a constraint; ``own``: the model's form."""
-        return instruction_of(constraint, self.form or own)
+    def of(self, constraint: Constraint, default_form: SchemaForm) -> str | None:
+        """What it is told of a constraint; ``default_form``: the model's form."""
+        return instruction_of(constraint, self.form or default_form)
 
 
 def telling(schema_in_prompt: bool | str = True, schema_form: str = "auto") -> Telling | None:
@@ -64,13 +64,13 @@ def prompt_token_ids(
     tokenizer: Any,
     prompt: Prompt,
     instruction: str | None = None,
-    place: Place = "user",
+    role: Place = "user",
     max_length: int | None = None,
     refused: Refusal | None = None,
 ) -> list[int]:
     """Token ids of a prompt.
 
-    With a chat template, a string is one user message, and ``instruction`` is added to the message that ``place``
+    With a chat template, a string is one user message, and ``instruction`` is added to the message that ``role``
     names. Without, a string is continued as it is, with the instruction before it; messages are refused. ``refused``
     is an answer to it and what was wrong, which the model is told after it.
 
@@ -80,7 +80,7 @@ def prompt_token_ids(
     """
     messages = as_messages(prompt)
     if getattr(tokenizer, "chat_template", None):
-        messages = noted(messages, [(instruction, place)] if instruction else [])
+        messages = noted(messages, [(instruction, role)] if instruction else [])
         text = _render(tokenizer, messages if refused is None else [*messages, *refused.messages()])
         _check_length(text, max_length)
         return list(tokenizer.encode(text, add_special_tokens=False))  # the template writes the special tokens
@@ -156,11 +156,13 @@ def noted(messages: list[dict[str, Any]], notes: Sequence[tuple[str, Place]]) ->
     """The messages with texts put before the last of the user's, or after the first of the system's; where there is
     none (whose content is text), one is made. The messages are changed."""
     for text, role in notes:
-        own = [message for message in messages if message["role"] == role and isinstance(message["content"], str)]
-        if not own:
+        candidates = [
+            message for message in messages if message["role"] == role and isinstance(message["content"], str)
+        ]
+        if not candidates:
             messages.insert(0 if role == "system" else len(messages), {"role": role, "content": text})
             continue
-        message = own[-1 if role == "user" else 0]
+        message = candidates[-1 if role == "user" else 0]
         parts = [text, message["content"]] if role == "user" else [message["content"], text]
         message["content"] = "\n\n".join(filter(None, parts))
     return messages

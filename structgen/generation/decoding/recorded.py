@@ -30,13 +30,13 @@ class RecordedOutput(Output):
         self._kept = top
         self._drawn: dict[int, tuple[int, TopTokens]] = {}  # by place; what is missing was forced
 
-    def top(self, place: int) -> TopTokens:
+    def top(self, index: int) -> TopTokens:
         """The likeliest tokens at a place that is written, under the distribution that ``log_prob`` speaks of."""
-        return self._drawn[place][1] if place in self._drawn else ((self.token_ids[place], 0.0),)
+        return self._drawn[index][1] if index in self._drawn else ((self.token_ids[index], 0.0),)
 
-    def allowed(self, place: int) -> int:
+    def allowed(self, index: int) -> int:
         """How many tokens were allowed at a place that is written; 1: it was forced."""
-        return self._drawn[place][0] if place in self._drawn else 1
+        return self._drawn[index][0] if index in self._drawn else 1
 
     def take(self, token: int, log_prob: float, logits: Any, row: int, log_mass: float | None = None) -> None:
         """See ``Output.take``."""

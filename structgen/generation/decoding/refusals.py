@@ -74,11 +74,11 @@ def reason_of(error: BaseException) -> str:
     """What validators say of a value, a line each, by what they have raised: pydantic's places and messages, without
     what is only for programmers; else the error's own words."""
     cause = error.__cause__ or error
-    told: Callable[..., list[dict[str, Any]]] | None = getattr(cause, "errors", None)
-    if not callable(told) or not hasattr(cause, "error_count"):
+    errors: Callable[..., list[dict[str, Any]]] | None = getattr(cause, "errors", None)
+    if not callable(errors) or not hasattr(cause, "error_count"):
         return str(cause) or type(cause).__name__
-    places = told(include_url=False, include_context=False, include_input=False)
-    return "\n".join(_line(".".join(map(str, place["loc"])), str(place["msg"])) for place in places)
+    mistakes = errors(include_url=False, include_context=False, include_input=False)
+    return "\n".join(_line(".".join(map(str, mistake["loc"])), str(mistake["msg"])) for mistake in mistakes)
 
 
 def _line(where: str, message: str) -> str:

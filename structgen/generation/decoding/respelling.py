@@ -15,11 +15,11 @@ from structgen.generation.models.prefix_cache import common
 LEAST = 16  # tokens that a text and what was read must have in common at their start
 
 
-def respelled(ids: Sequence[int], known: Iterable[Sequence[int]], vocabulary: Vocabulary) -> list[int]:
-    """A prompt that begins with as much as there is of one of the ``known`` texts: the same bytes, and the same special
+def respelled(ids: Sequence[int], texts: Iterable[Sequence[int]], vocabulary: Vocabulary) -> list[int]:
+    """A prompt that begins with as much as there is of one of the ``texts`` texts: the same bytes, and the same special
     tokens, in its tokens. The prompt itself where none of them helps. O(tokens of all)."""
     best, gained = list(ids), 0
-    for text in known:
+    for text in texts:
         start = common(ids, text)
         if LEAST <= start < min(len(ids), len(text)):
             there, here = _meeting(text, ids, start, vocabulary)
@@ -31,11 +31,11 @@ def respelled(ids: Sequence[int], known: Iterable[Sequence[int]], vocabulary: Vo
 def _meeting(text: Sequence[int], ids: Sequence[int], start: int, vocabulary: Vocabulary) -> tuple[int, int]:
     """How many tokens of each spell the same, from ``start`` on, as far as they do."""
     there = here = start
-    found = start, start
+    meeting = start, start
     text_extra, prompt_extra = b"", b""  # bytes that the other has not spelled yet
     while True:
         if not text_extra and not prompt_extra:
-            found = there, here
+            meeting = there, here
         if len(text_extra) <= len(prompt_extra):
             if there == len(text):
                 break
@@ -50,7 +50,7 @@ def _meeting(text: Sequence[int], ids: Sequence[int], start: int, vocabulary: Vo
         if text_extra[:agreed] != prompt_extra[:agreed]:
             break
         text_extra, prompt_extra = text_extra[agreed:], prompt_extra[agreed:]
-    return found
+    return meeting
 
 
 def _spelled(token: int, vocabulary: Vocabulary) -> bytes:

@@ -143,7 +143,7 @@ class TreePaths:
                 index = shift + node if path else shift - 1
                 if index >= 0:
                     answers[tree.length][path] = np.array(to_numpy(reading.logits[start + index]))
-            self._reader.keep(part.row, range(shift))
+            self._reader.keep(part.sequence, range(shift))
         self.tokens += sum(len(part.tokens) for part in parts)
         self.calls += 1
 

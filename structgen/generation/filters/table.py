@@ -105,7 +105,7 @@ class Filter:
 def _top_n_sigma(row: LogitsRow, n: float) -> Kept:
     """Differences of logits are those of log-probabilities, whatever temperature came before."""
     if row.sigma is None:
-        raise OptionsError("top_n_sigma needs the deviation of the row of logits, and no row was given")
+        raise OptionsError("top_n_sigma needs the deviation of the logits, and none were given")
     left = row.scores > -math.inf
     return left & (row.log_probs >= row.log_probs[left].max() - n * row.sigma)
 

@@ -21,13 +21,13 @@ class ModelCapabilities:
     here: ``forward_tree``, ``parameter_count``, and so on.
 
     Attributes:
-        forward_last: as ``forward``, with the logits [rows, V] after the last token only.
+        forward_last: as ``forward``, with the logits [sequences, V] after the last token only.
         forward_tree: see ``TreeLanguageModel``: what drafts need. ``why_no_trees``: why it cannot be used now.
         forward_visible: see ``VisibleLanguageModel``. A model without a declaration says by ``full_attention`` whether
             it can be used.
         hidden_states: within, each call appends the last layer's states [rows, n, H] after the tokens that it reads to
             the list that this gives.
-        ragged_reader: its own reader of rows, one a model; without, rows are packed or padded.
+        ragged_reader: its own reader of sequences, one a model; without, sequences are packed or padded.
         deterministic: of its own reader, whether it reads one token a call; None: it cannot be made to.
         asynchronous: whether calls return before the model has read: logits are waited for when they are looked at,
             and the processor is free till then.
@@ -68,12 +68,12 @@ def capabilities_of(model: Any) -> ModelCapabilities:
     if isinstance(declared, ModelCapabilities):
         return declared
     names = [field.name for field in fields(ModelCapabilities) if hasattr(model, field.name)]
-    found: dict[str, Any] = {name: getattr(model, name) for name in names}
+    result: dict[str, Any] = {name: getattr(model, name) for name in names}
     if not getattr(model, "full_attention", True):
-        found.pop("forward_visible", None)
-    if "reads_by" in found:
-        found["reads_by"] = lambda: model.reads_by
-    return ModelCapabilities(**found)
+        result.pop("forward_visible", None)
+    if "reads_by" in result:
+        result["reads_by"] = lambda: model.reads_by
+    return ModelCapabilities(**result)
 
 
 def prepare_for_trees(model: Any) -> None:

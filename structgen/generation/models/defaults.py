@@ -77,12 +77,14 @@ def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
         "repetition_penalty": lambda value: 0 < value <= 10,
         "max_new_tokens": lambda value: 1 <= value < 1 << 31 and value == int(value),
     }
-    found = {
+    checked = {
         name: settings[name]
         for name in SAMPLING
         if isinstance(settings.get(name), (int, float)) and allowed[name](settings[name])
     }
-    return {name: int(value) if name in ("top_k", "max_new_tokens") else float(value) for name, value in found.items()}
+    return {
+        name: int(value) if name in ("top_k", "max_new_tokens") else float(value) for name, value in checked.items()
+    }
 
 
 def sampling_settings(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,10 +95,10 @@ def sampling_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     draws = config.get("do_sample")
     names = SAMPLING if draws is None or draws else SAMPLING[len(DRAWING) :]
-    found = {name: config[name] for name in names if config.get(name) is not None}
+    settings = {name: config[name] for name in names if config.get(name) is not None}
     if not draws:
-        return {name: value for name, value in found.items() if value != UNSAID.get(name)}
-    return {"temperature": 1.0} | found
+        return {name: value for name, value in settings.items() if value != UNSAID.get(name)}
+    return {"temperature": 1.0} | settings
 
 
 def read_sampling_settings(path: Path) -> dict[str, Any]:
@@ -115,8 +117,10 @@ def read_sampling_settings(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path} is no JSON: {error}; expected a {CONFIG}, as transformers writes it.") from error
     if not isinstance(config, dict):
         raise ModelError(f"{path} is a JSON {type(config).__name__}; expected an object, as transformers writes it.")
-    found = sampling_settings(config)
-    wrong = next((name for name in found if name not in _checked(found)), None)
+    settings = sampling_settings(config)
+    wrong = next((name for name in settings if name not in _checked(settings)), None)
     if wrong is not None:
-        raise ModelError(f"{path}: {wrong} is {found[wrong]!r:.100}, which is not allowed; correct it or leave it out.")
-    return found
+        raise ModelError(
+            f"{path}: {wrong} is {settings[wrong]!r:.100}, which is not allowed; correct it or leave it out."
+        )
+    return settings

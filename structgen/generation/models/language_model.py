@@ -1,7 +1,7 @@
 """What a decoder needs of a language model: two calls and a cache that can be cropped and thinned.
 
-Rows of a batch are independent. Token ids are plain ints; logits are whatever the model computes with (a torch tensor
-or a numpy array), read through ``structgen.generation.sampling``.
+Sequences of a batch are independent. Token ids are plain ints; logits are whatever the model computes with (a torch
+tensor or a numpy array), read through ``structgen.generation.sampling``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ Logits: TypeAlias = Any
 
 
 class Cache(Protocol):
-    """The keys and values of the tokens read so far, for each row of the batch."""
+    """The keys and values of the tokens read so far, for each sequence of the batch."""
 
     @property
     def length(self) -> int:
-        """Tokens held in each row, left padding included."""
+        """Tokens held in each sequence, left padding included."""
         ...
 
     def crop(self, length: int) -> None:
-        """Forget all but the first ``length`` tokens of every row."""
+        """Forget all but the first ``length`` tokens of every sequence."""
         ...
 
-    def select(self, rows: Sequence[int]) -> None:
-        """Keep these rows only, in this order; a row may be named more than once, and is then there as often."""
+    def select(self, sequences: Sequence[int]) -> None:
+        """Keep these sequences only, in this order; a sequence may be named more than once, and is then there as
+        often."""
         ...
 
 
@@ -44,11 +45,12 @@ class LanguageModel(Protocol):
         ...
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[Logits, Any]:
-        """Read the prompts (one a row, lengths may differ): logits [rows, V] of each row's next token, and a Cache."""
+        """Read the prompts (one a sequence, lengths may differ): logits [sequences, V] of each sequence's next token,
+        and a Cache."""
         ...
 
     def forward(self, token_ids: Sequence[Sequence[int]], cache: Any) -> Logits:
-        """Append n tokens to every row of the cache: logits [rows, n, V] after each of them."""
+        """Append n tokens to every sequence of the cache: logits [sequences, n, V] after each of them."""
         ...
 
 
@@ -56,7 +58,8 @@ class TreeCache(Cache, Protocol):
     """A cache that can be thinned to the accepted path of a tree."""
 
     def keep(self, kept: Sequence[Sequence[int]]) -> None:
-        """Of the tokens that the last call appended, keep these (indices, ascending) of each row; rows may differ."""
+        """Of the tokens that the last call appended, keep these (indices, ascending) of each sequence; sequences may
+        differ."""
         ...
 
 
@@ -64,11 +67,12 @@ class TreeLanguageModel(LanguageModel, Protocol):
     """A language model that reads a tree of tokens at once: what speculative decoding needs."""
 
     def forward_tree(self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Any) -> Logits:
-        """Append a tree to every row of a ``TreeCache``: logits [rows, n, V] after each node; rows may differ in size.
+        """Append a tree to every sequence of a ``TreeCache``: logits [sequences, n, V] after each node; sequences may
+        differ in size.
 
-        ``parents`` holds for each node the index of its parent in the same row, smaller than its own, or -1. A node
-        sees the cache as it was, its ancestors and itself. n is the largest row's size; what stands beyond a row's own
-        nodes means nothing. Call ``keep`` before the next call of the model.
+        ``parents`` holds for each node the index of its parent in the same sequence, smaller than its own, or -1. A
+        node sees the cache as it was, its ancestors and itself. n is the largest sequence's size; what stands beyond a
+        sequence's own nodes means nothing. Call ``keep`` before the next call of the model.
         """
         ...
 
@@ -77,11 +81,11 @@ class VisibleCache(TreeCache, Protocol):
     """A cache that says which of its columns are tokens."""
 
     def held(self) -> Any:
-        """Which columns hold a token of the row: bool [rows, length]."""
+        """Which columns hold a token of the sequence: bool [sequences, length]."""
         ...
 
     def close_up(self, first: int, kept: Sequence[int]) -> None:
-        """Of the columns from ``first`` on, keep these (counted from there, ascending) of every row."""
+        """Of the columns from ``first`` on, keep these (counted from there, ascending) of every sequence."""
         ...
 
 
@@ -94,9 +98,9 @@ class VisibleLanguageModel(TreeLanguageModel, Protocol):
         ...
 
     def forward_visible(self, token_ids: Sequence[Sequence[int]], visible: Any, positions: Any, cache: Any) -> Logits:
-        """Append n tokens to every row of a ``VisibleCache``: logits [rows, n, V] after each of them.
+        """Append n tokens to every sequence of a ``VisibleCache``: logits [sequences, n, V] after each of them.
 
-        ``visible``, bool [rows, n, columns + n], says which columns of the cache, these tokens' own included, each
-        token sees; ``positions``, int64 [rows, n], its place in its own text.
+        ``visible``, bool [sequences, n, columns + n], says which columns of the cache, these tokens' own included, each
+        token sees; ``positions``, int64 [sequences, n], its place in its own text.
         """
         ...

@@ -1,6 +1,7 @@
-"""Models that read rows apart: what a scheduler needs, whose rows come and go at every step.
+"""Models that read sequences apart: what a scheduler needs, whose sequences come and go at every step.
 
-One call reads parts of many rows: the next token of one, a piece of another's prompt, a tree of drafts after a third.
+One call reads parts of many sequences: the next token of one, a piece of another's prompt, a tree of drafts after a
+    third.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ NO_DRAFTS = "With deterministic=True every token is read in a call of its own, s
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Tokens of one row that are read in a call.
+    """Tokens of one sequence that are read in a call.
 
     Attributes:
-        row: its number, of ``RaggedReader.open``.
+        sequence: its number, of ``RaggedReader.open``.
         tokens: what is read, at least one.
-        parents: index of each token's parent among them, smaller than its own, or -1 for what follows the row; None: a
-            chain, each token after the one before. Trees are followed by ``keep``.
+        parents: index of each token's parent among them, smaller than its own, or -1 for what follows the sequence;
+            None: a chain, each token after the one before. Trees are followed by ``keep``.
         last_only: whether only the logits after the last token are wanted.
     """
 
-    row: int
+    sequence: int
     tokens: Sequence[int]
     parents: Sequence[int] | None = None
     last_only: bool = True
@@ -38,9 +39,9 @@ class Reading:
 
     Attributes:
         logits: [N, V], after the tokens that logits were wanted of, part by part.
-        starts: the first row of ``logits`` of each part.
-        counts: how many of each part's tokens were read: all, or fewer where rows cannot be read apart; a part that
-            was not read whole has no logits.
+        starts: the first sequence of ``logits`` of each part.
+        counts: how many of each part's tokens were read: all, or fewer where sequences cannot be read apart; a part
+            that was not read whole has no logits.
     """
 
     logits: Logits
@@ -49,76 +50,78 @@ class Reading:
 
 
 class RaggedReader(Protocol):
-    """Reads parts of rows, and keeps what it has read of each."""
+    """Reads parts of sequences, and keeps what it has read of each."""
 
     @property
     def reads_apart(self) -> bool:
-        """Whether rows share nothing, so that any of them may be read at any step. Else rows whose texts were read
-        whole in one call are read together in every call from then on; one whose text is read in pieces is alone."""
+        """Whether sequences share nothing, so that any of them may be read at any step. Else sequences whose texts were
+        read whole in one call are read together in every call from then on; one whose text is read in pieces is
+        alone."""
         ...
 
     @property
     def shares_prefixes(self) -> bool:
-        """Whether rows can begin with what others have read."""
+        """Whether sequences can begin with what others have read."""
         ...
 
     @property
     def token_bytes(self) -> int:
-        """What a token of a row takes; 0 where it is not known."""
+        """What a token of a sequence takes; 0 where it is not known."""
         ...
 
     @property
     def bytes(self) -> int:
-        """What all rows take, unused room included."""
+        """What all sequences take, unused room included."""
         ...
 
     @property
     def max_bytes(self) -> int | None:
-        """What all rows may take: a call that needs more raises ``MemoryError``. None: no limit is known."""
+        """What all sequences may take: a call that needs more raises ``MemoryError``. None: no limit is known."""
         ...
 
     @property
-    def max_rows(self) -> int | None:
-        """How many rows may be open at once; None: any number."""
+    def max_sequences(self) -> int | None:
+        """How many sequences may be open at once; None: any number."""
         ...
 
     def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
-        """A new row that begins with the longest known prefix of ``tokens``, at most all but the last: its number, and
-        how many tokens it holds. Prefixes are shared under equal ``salt`` only."""
+        """A new sequence that begins with the longest known prefix of ``tokens``, at most all but the last: its number,
+        and how many tokens it holds. Prefixes are shared under equal ``salt`` only."""
         ...
 
-    def remember(self, row: int, salt: str = "") -> None:
-        """Let rows that are opened later begin with what this one holds."""
+    def remember(self, sequence: int, salt: str = "") -> None:
+        """Let sequences that are opened later begin with what this one holds."""
         ...
 
     def known(self, tokens: Sequence[int], salt: str = "") -> int:
-        """How many tokens a row that is opened now would hold."""
+        """How many tokens a sequence that is opened now would hold."""
         ...
 
     def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
-        """The tokens of all that is kept for rows to come. From any thread."""
+        """The tokens of all that is kept for sequences to come. From any thread."""
         ...
 
     def forget_prefixes(self, until: int = 0) -> None:
-        """Give back what is kept for rows to come, the least recently used first, as long as ``bytes`` is more than
-        ``until``."""
+        """Give back what is kept for sequences to come, the least recently used first, as long as ``bytes`` is more
+        than ``until``."""
         ...
 
     def read(self, parts: Sequence[Part]) -> Reading:
-        """Append the parts' tokens to their rows, one part a row, in one call of the model where it can be."""
+        """Append the parts' tokens to their sequences, one part a sequence, in one call of the model where it can
+        be."""
         ...
 
-    def keep(self, row: int, kept: Sequence[int]) -> None:
-        """Of the tokens that the last call appended to a row, keep these (indices, ascending)."""
+    def keep(self, sequence: int, kept: Sequence[int]) -> None:
+        """Of the tokens that the last call appended to a sequence, keep these (indices, ascending)."""
         ...
 
-    def drop(self, row: int) -> None:
-        """Forget a row."""
+    def drop(self, sequence: int) -> None:
+        """Forget a sequence."""
         ...
 
 
 class RaggedLanguageModel(LanguageModel, Protocol):
-    """A language model that reads rows apart by itself."""
+    """A language model that reads sequences apart by itself."""
 
     def ragged_reader(self) -> RaggedReader:
         """Its reader: one a model."""

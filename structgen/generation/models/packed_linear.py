@@ -30,7 +30,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-Way = Callable[[torch.Tensor], torch.Tensor]
+Multiplication = Callable[[torch.Tensor], torch.Tensor]
 TRANSPOSED = range(2, 7)
 """Numbers of rows for which the transposed product may be the cheaper one without a copy."""
 TRIED = range(1, 4)
@@ -51,23 +51,23 @@ def pack_linear_layers(model: torch.nn.Module) -> int:
     Returns:
         how many were replaced; none of a model that has been here before.
     """
-    found = [
+    layers = [
         (parent, name, layer)
         for parent in model.modules()
         for name, layer in parent.named_children()
         if type(layer) is torch.nn.Linear and layer.weight.dtype == torch.float32 and layer.weight.device.type == "cpu"
     ]
-    size = sum(layer.weight.numel() * 4 for _, _, layer in found)
-    copies = size <= COPIES_BYTES and bool(found) and _reads_rearranged(found[0][2])
-    for place, (parent, name, layer) in enumerate(found):
-        packed = PackedLinear(layer, AFTER + place * SPREAD // len(found) if copies else math.inf)
-        if place == 0 and copies:
+    size = sum(layer.weight.numel() * 4 for _, _, layer in layers)
+    copies = size <= COPIES_BYTES and bool(layers) and _reads_rearranged(layers[0][2])
+    for index, (parent, name, layer) in enumerate(layers):
+        packed = PackedLinear(layer, AFTER + index * SPREAD // len(layers) if copies else math.inf)
+        if index == 0 and copies:
             packed.announced = (
                 f"{type(model).__name__}: rearranging a copy of the weights ({size / 2**20:.0f} MiB), "
                 "with which a few tokens at once are read faster"
             )
         setattr(parent, name, packed)
-    return len(found)
+    return len(layers)
 
 
 class PackedLinear(torch.nn.Linear):
@@ -99,27 +99,31 @@ class PackedLinear(torch.nn.Linear):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """x W^T + b for float32[..., in_features]."""
-        rows = input.numel() // self.in_features
-        self._uses += rows > 1
+        inputs = input.numel() // self.in_features
+        self._uses += inputs > 1
         if self._uses > self._after and input.is_cpu:
             if self._copied != _state(self.weight):  # the first time, or they were trained since
                 self._copy()
-            return self._tried(input, rows, self._by_copy, self._plainly) if rows in TRIED else self._by_copy(input)
-        return self._tried(input, rows, self._plainly, self._transposed) if rows in TRANSPOSED else self._plainly(input)
+            return self._tried(input, inputs, self._by_copy, self._plainly) if inputs in TRIED else self._by_copy(input)
+        return (
+            self._tried(input, inputs, self._plainly, self._transposed)
+            if inputs in TRANSPOSED
+            else self._plainly(input)
+        )
 
-    def _tried(self, input: torch.Tensor, rows: int, first: Way, second: Way) -> torch.Tensor:
+    def _tried(self, input: torch.Tensor, inputs: int, first: Multiplication, second: Multiplication) -> torch.Tensor:
         """The product in the faster of two ways: they are taken by turns until it is known which has the least time."""
-        key = self.has_copy, rows
+        key = self.has_copy, inputs
         faster = self._faster.get(key)
         if faster is not None:
             return second(input) if faster else first(input)
         seconds = self._seconds.setdefault(key, [])
         start = time.perf_counter()
-        found = second(input) if len(seconds) % 2 else first(input)
+        product = second(input) if len(seconds) % 2 else first(input)
         seconds.append(time.perf_counter() - start)
         if len(seconds) == TRIALS:
             self._faster[key] = int(min(seconds[1::2]) < min(seconds[::2]))
-        return found
+        return product
 
     def _by_copy(self, input: torch.Tensor) -> torch.Tensor:
         return _product(input, self._packed, self.bias)
@@ -143,11 +147,11 @@ def _reads_rearranged(layer: torch.nn.Linear) -> bool:
     """Whether this build of torch has oneDNN's product, and it says what the plain one says."""
     if not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")):  # type: ignore[no-untyped-call]
         return False
-    rows = torch.ones(2, layer.in_features)
+    inputs = torch.ones(2, layer.in_features)
     try:
         with torch.inference_mode():
-            found = _product(rows, _rearranged(layer.weight), layer.bias)
-            return torch.allclose(found, functional.linear(rows, layer.weight, layer.bias), rtol=1e-3, atol=1e-3)
+            product = _product(inputs, _rearranged(layer.weight), layer.bias)
+            return torch.allclose(product, functional.linear(inputs, layer.weight, layer.bias), rtol=1e-3, atol=1e-3)
     except RuntimeError:  # oneDNN has no such product here
         return False
 
@@ -157,8 +161,8 @@ def _rearranged(weight: torch.Tensor) -> Any:
 
 
 def _product(input: torch.Tensor, packed: Any, bias: torch.Tensor | None) -> torch.Tensor:
-    found: torch.Tensor = torch.ops.mkldnn._linear_pointwise(input, packed, bias, "none", [], "")
-    return found
+    product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(input, packed, bias, "none", [], "")
+    return product
 
 
 def _state(weight: torch.Tensor) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A transformers model that reads rows packed into one sequence, each with keys and values of its own."""
+"""A transformers model that reads sequences packed into one sequence, each with keys and values of its own."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from structgen.generation.models.transformers_model import TransformersModel
 TOLERANCE = 1e-3
 """Of the self-check, relative to the greatest logit: float32 sums in another order differ by a hundredth of that."""
 FULL, SLIDING = "full_attention", "sliding_attention"
-# Frequencies that depend on the longest text of a call would make rows depend on each other.
+# Frequencies that depend on the longest text of a call would make sequences depend on each other.
 SHARED_POSITIONS = ("dynamic", "longrope")
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class PackedModel:
-    """A ``RaggedReader`` whose rows share nothing but the call: rows of one token, pieces of prompts and draft trees
-    are read side by side, without padding.
+    """A ``RaggedReader`` whose sequences share nothing but the call: sequences of one token, pieces of prompts and
+    draft trees are read side by side, without padding.
 
     Args:
         target: its layers must hand their arguments on to transformers' attention interface; ``why_not_packed`` tells.
-        prefix_bytes: what prefixes for later rows may take.
+        prefix_bytes: what prefixes for later sequences may take.
     """
 
     reads_apart = True
     max_bytes = None
-    max_rows = None
+    max_sequences = None
 
     def __init__(self, target: TransformersModel, prefix_bytes: int = 0) -> None:
-        from structgen.generation.models.kv_cache import RowStore
+        from structgen.generation.models.kv_cache import KvStore
         from structgen.generation.models.ragged_attention import register
 
         register()
         self._target = target
-        self.store = RowStore(prefix_bytes)
+        self.store = KvStore(prefix_bytes)
         self.windows: dict[int, int | None] = {}
 
     @property
@@ -48,7 +48,7 @@ class PackedModel:
 
     @property
     def token_bytes(self) -> int:
-        """What a token of a row takes, by the model's configuration."""
+        """What a token of a sequence takes, by the model's configuration."""
         config = self._target.model.config.get_text_config()
         heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -63,9 +63,9 @@ class PackedModel:
         """See ``RaggedReader.open``."""
         return self.store.open(tokens, salt)
 
-    def remember(self, row: int, salt: str = "") -> None:
+    def remember(self, sequence: int, salt: str = "") -> None:
         """See ``RaggedReader.remember``."""
-        self.store.remember(row, salt)
+        self.store.remember(sequence, salt)
 
     def known(self, tokens: Sequence[int], salt: str = "") -> int:
         """See ``RaggedReader.known``."""
@@ -80,13 +80,13 @@ class PackedModel:
         prefixes = self.store.prefixes
         prefixes.shrink(max(0, until - (self.store.bytes - prefixes.bytes)))
 
-    def keep(self, row: int, kept: Sequence[int]) -> None:
+    def keep(self, sequence: int, kept: Sequence[int]) -> None:
         """See ``RaggedReader.keep``."""
-        self.store.keep(row, kept)
+        self.store.keep(sequence, kept)
 
-    def drop(self, row: int) -> None:
+    def drop(self, sequence: int) -> None:
         """See ``RaggedReader.drop``."""
-        self.store.drop(row)
+        self.store.drop(sequence)
 
     def read(self, parts: Sequence[Part]) -> Reading:
         """See ``RaggedReader.read``; all parts are read whole."""
@@ -97,7 +97,7 @@ class PackedModel:
         spans, ids, places, wanted, starts = [], list[int](), list[int](), list[int](), []
         for part in parts:
             first, count = len(ids), len(part.tokens)
-            spans.append(Span(part.row, first, count, self.store.length(part.row), part.parents))
+            spans.append(Span(part.sequence, first, count, self.store.length(part.sequence), part.parents))
             ids += part.tokens
             places += spans[-1].positions()
             starts.append(len(wanted))
@@ -113,7 +113,7 @@ class PackedModel:
                 plan=plan,
             )
         for part in parts:
-            self.store.advance(part.row, part.tokens)
+            self.store.advance(part.sequence, part.tokens)
         self.windows = plan.windows
         return Reading(output.logits[0], starts, [len(part.tokens) for part in parts])
 
@@ -131,7 +131,7 @@ def why_not_packed(target: TransformersModel) -> str | None:
         except Exception as error:  # models are programs of others: one that does not know a keyword, a layer, a shape
             reason = f"{type(error).__name__}: {error}"
     name = type(target.model).__name__
-    _LOGGER.info("%s: %s", name, "rows are packed" if reason is None else f"rows are padded ({reason:.200})")
+    _LOGGER.info("%s: %s", name, "sequences are packed" if reason is None else f"sequences are padded ({reason:.200})")
     return reason
 
 
@@ -140,8 +140,8 @@ def _by_configuration(target: TransformersModel) -> str | None:
     kinds = set(getattr(config, "layer_types", None) or [FULL])
     if not kinds <= {FULL, SLIDING}:
         return f"layers of kind {', '.join(sorted(kinds - {FULL, SLIDING}))}"
-    found = str(getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or "")
-    shared = [kind for kind in SHARED_POSITIONS if f"'{kind}'" in found]
+    described = str(getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or "")
+    shared = [kind for kind in SHARED_POSITIONS if f"'{kind}'" in described]
     return f"positions of kind {shared[0]}" if shared else None
 
 
@@ -151,24 +151,26 @@ def _by_reading(target: TransformersModel) -> str | None:
 
     count = target.vocab_size
     text, left, right = (
-        [(7 * place + salt) % count for place in range(size)] for salt, size in ((1, 6), (3, 3), (5, 3))
+        [(7 * index + salt) % count for index in range(size)] for salt, size in ((1, 6), (3, 3), (5, 3))
     )
     with torch.inference_mode():
         ids = torch.tensor([[*text, *left], [*text, *right]], device=target.model.device)
-        own = target.model(input_ids=ids, use_cache=False).logits
+        whole_logits = target.model(input_ids=ids, use_cache=False).logits
     packed = PackedModel(target)
-    row, other = packed.open(text)[0], packed.open(text)[0]
-    packed.read([Part(row, text[:4]), Part(other, [*text, right[0]])])
+    sequence, other = packed.open(text)[0], packed.open(text)[0]
+    packed.read([Part(sequence, text[:4]), Part(other, [*text, right[0]])])
     tree = packed.read(
         [
             Part(other, right[1:], last_only=False),
-            Part(row, [*text[4:], *left[:2], *right[:2]], [-1, 0, 1, 2, 1, 4], False),
+            Part(sequence, [*text[4:], *left[:2], *right[:2]], [-1, 0, 1, 2, 1, 4], False),
         ]
     )
-    packed.keep(row, [0, 1, 2, 3])
-    last = packed.read([Part(row, left[2:])])
+    packed.keep(sequence, [0, 1, 2, 3])
+    last = packed.read([Part(sequence, left[2:])])
     got = torch.cat([tree.logits, last.logits])
-    wanted = torch.cat([own[1, 7:], own[0, 4:6], own[0, 6:8], own[1, 6:8], own[0, 8:]])
+    wanted = torch.cat(
+        [whole_logits[1, 7:], whole_logits[0, 4:6], whole_logits[0, 6:8], whole_logits[1, 6:8], whole_logits[0, 8:]]
+    )
     wrong = float((got - wanted).abs().max() / wanted.abs().max().clamp(min=1))
     if not wrong <= TOLERANCE * (1 if target.model.dtype == torch.float32 else 30):
         return f"logits differ by {wrong:.2g}"
@@ -182,7 +184,7 @@ def _by_windows(target: TransformersModel, windows: dict[int, int | None]) -> st
     if window is None:
         return None
     kinds = getattr(config, "layer_types", None) or [SLIDING] * config.num_hidden_layers
-    silent = [layer for layer, found in windows.items() if kinds[layer] == SLIDING and found != window]
+    silent = [layer for layer, layer_window in windows.items() if kinds[layer] == SLIDING and layer_window != window]
     return f"layer {silent[0]} does not tell its window" if silent else None
 
 
@@ -202,8 +204,8 @@ class PackedOneByOne(PackedModel):
             if part.parents is not None:
                 raise ModelError(NO_DRAFTS)
             starts.append(len(logits))
-            for place, token in enumerate(part.tokens, 1):
-                read = super().read([Part(part.row, [token])]).logits
-                if not part.last_only or place == len(part.tokens):
+            for length, token in enumerate(part.tokens, 1):
+                read = super().read([Part(part.sequence, [token])]).logits
+                if not part.last_only or length == len(part.tokens):
                     logits.append(read)
         return Reading(torch.cat(logits), starts, [len(part.tokens) for part in parts])

@@ -1,4 +1,4 @@
-"""Prefixes that rows have read, as a radix tree over token ids: keys and values for rows that begin alike."""
+"""Prefixes that sequences have read, as a radix tree over token ids: keys and values for sequences that begin alike."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ class PrefixTree:
 
     def texts(self, salt: str) -> list[Sequence[int]]:
         """All texts of a salt that are no beginnings of others. From any thread. O(their tokens)."""
-        found: list[Sequence[int]] = []
+        whole_texts: list[Sequence[int]] = []
         waiting = [((), self._roots[salt])] if salt in self._roots else list[tuple[tuple[int, ...], _Node]]()
         while waiting:
             above, node = waiting.pop()
             whole, children = (*above, *node.tokens), list(node.children.values())
             waiting += [(whole, child) for child in children]
             if not children:
-                found.append(whole)
-        return found
+                whole_texts.append(whole)
+        return whole_texts
 
     def add(self, tokens: Sequence[int], layers: Layers, salt: str) -> None:
         """Keep a copy of the keys and values of ``tokens``, as far as they are not known. O(tokens). Nothing is kept of
         what is too much for the tree."""
         path = self._path(tokens, salt)
-        known = sum(count for _, count in path)
-        child = _Node(tuple(tokens[known:]), _cut(layers, known, None), None)
+        length = sum(count for _, count in path)
+        child = _Node(tuple(tokens[length:]), _cut(layers, length, None), None)
         if not child.tokens or child.bytes > self.max_bytes:
             return
         node = path[-1][0] if path else self._roots.setdefault(salt, _Node((), {}, None))

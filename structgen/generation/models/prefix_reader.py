@@ -1,9 +1,10 @@
 """Asking the model about many prefixes of one prompt at once: logits after each, in one call.
 
-Who asks knows prefixes, never rows of a cache. `TreeReader` keeps the keys and values of every prefix read so far in
-one row of a cache and says to the model what is on a prefix's path (`VisibleLanguageModel`): a new prefix costs one
-token. `BranchReader` lets a `RaggedReader` keep the prefixes; one that it has forgotten is read again. `BatchReader`
-works with any `LanguageModel`: prefixes that go on from those of the last call are read on, others from the start.
+Who asks knows prefixes, never sequences of a cache. `TreeReader` keeps the keys and values of every prefix read so far
+in one sequence of a cache and says to the model what is on a prefix's path (`VisibleLanguageModel`): a new prefix costs
+one token. `BranchReader` lets a `RaggedReader` keep the prefixes; one that it has forgotten is read again.
+`BatchReader` works with any `LanguageModel`: prefixes that go on from those of the last call are read on, others from
+    the start.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from structgen.generation.sampling import to_numpy
 Logits = npt.NDArray[np.floating[Any]]
 Prefix = tuple[int, ...]
 
-# A forward of more rows or tokens than this gains nothing on a CPU and needs memory for V logits each.
+# A forward of more sequences or tokens than this gains nothing on a CPU and needs memory for V logits each.
 MAX_BATCH = 64
 # Prefixes whose keys and values are kept (46 kB each for a model of 135 million parameters, 512 kB for one of 8
 # billion); beyond, those used least recently are forgotten, and read again when asked for.
@@ -86,14 +87,14 @@ def make_reader(
         )
     if can.forward_visible is not None:
         return TreeReader(model, prompt_ids, can.hidden_states if states else None)
-    own = None if can.ragged_reader is None else can.ragged_reader()
-    if own is not None and own.reads_apart and own.shares_prefixes:
-        return BranchReader(own, prompt_ids, salt)
+    model_reader = None if can.ragged_reader is None else can.ragged_reader()
+    if model_reader is not None and model_reader.reads_apart and model_reader.shares_prefixes:
+        return BranchReader(model_reader, prompt_ids, salt)
     return BatchReader(model, prompt_ids)
 
 
 class BatchReader:
-    """Every prefix is a row of a batch; for any ``LanguageModel``."""
+    """Every prefix is a sequence of a batch; for any ``LanguageModel``."""
 
     reads_chains = False
 
@@ -145,13 +146,13 @@ class BatchReader:
 
 
 class BranchReader:
-    """Every prefix is a row of a `RaggedReader` that begins with the longest one known."""
+    """Every prefix is a sequence of a `RaggedReader` that begins with the longest one known."""
 
     reads_chains = True
 
     def __init__(self, reader: RaggedReader, prompt_ids: Sequence[int], salt: str = "") -> None:
         self._reader, self._prompt, self._salt = reader, list(prompt_ids), salt
-        self._batch = MAX_BATCH if reader.max_rows is None else max(1, min(MAX_BATCH, reader.max_rows // 2))
+        self._batch = MAX_BATCH if reader.max_sequences is None else max(1, min(MAX_BATCH, reader.max_sequences // 2))
         self.tokens = self.calls = 0
 
     def read(self, prefixes: Sequence[Prefix]) -> Logits:
@@ -169,7 +170,7 @@ class BranchReader:
         """See ``PromptReader.retain``: the `RaggedReader` forgets what was not used for longest."""
 
     def _read(self, prefixes: Sequence[Prefix]) -> dict[Prefix, Logits]:
-        """As many of these, the longest first, as one call has rows for."""
+        """As many of these, the longest first, as one call has sequences for."""
         parts, wanted = list[Part](), list[list[Prefix]]()
         try:
             left = list(prefixes)
@@ -185,10 +186,10 @@ class BranchReader:
             reading = self._reader.read(parts)
             logits = to_numpy(reading.logits)
             for part in parts:
-                self._reader.remember(part.row, self._salt)
+                self._reader.remember(part.sequence, self._salt)
         finally:
             for part in parts:
-                self._reader.drop(part.row)
+                self._reader.drop(part.sequence)
         self.calls += 1
         self.tokens += sum(len(part.tokens) for part in parts)
         read = dict[Prefix, Logits]()
@@ -199,7 +200,7 @@ class BranchReader:
 
 
 class TreeReader:
-    """A trie of prefixes in one row of a cache of a ``VisibleLanguageModel``. A slot is a token of it.
+    """A trie of prefixes in one sequence of a cache of a ``VisibleLanguageModel``. A slot is a token of it.
 
     Args:
         hidden_states: of the model's capabilities, where states are kept; None: they are not.
@@ -256,11 +257,11 @@ class TreeReader:
     def states(self, prefix: Prefix) -> Logits:
         """The last layer's hidden states [prompt + n, H] after each token of the prompt and of a prefix of n tokens
         that was read, where they are kept."""
-        slot, found = -1, list[Logits]()
+        slot, result = -1, list[Logits]()
         for token in prefix:
             slot = self._slots[slot, token]
-            found.append(self._states[slot][None])
-        return np.concatenate([*self._prompt_states, *found])
+            result.append(self._states[slot][None])
+        return np.concatenate([*self._prompt_states, *result])
 
     def _read(self, prefixes: Sequence[Prefix], out: Logits) -> None:
         if len(self._keys) + sum(map(len, prefixes)) > MAX_SLOTS:
@@ -314,7 +315,7 @@ class TreeReader:
         self._sees = sees
 
     def _forward(self, tokens: list[int], depths: list[int], past: int) -> Logits:
-        """Append tokens to the row, each seeing the prompt, its ancestors and itself."""
+        """Append tokens to the sequence, each seeing the prompt, its ancestors and itself."""
         prompt, total = len(self._prompt), past + len(tokens)
         visible = np.ones((len(tokens), prompt + total), dtype=np.bool_)
         visible[:, prompt:] = self._sees[past:total, :total]

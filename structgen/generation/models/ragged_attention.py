@@ -1,7 +1,9 @@
-"""Attention over rows packed into one sequence: each row's tokens attend to the row's own keys. Imports torch.
+"""Attention over sequences packed into one sequence: each sequence's tokens attend to the sequence's own keys. Imports
+torch.
 
 Registered with transformers under ``NAME``. A call of the model with a ``RaggedPlan`` as the argument ``plan`` hands it
-to every layer, which writes the rows' keys and values to the store and attends row by row; nothing is padded.
+to every layer, which writes the sequences' keys and values to the store and attends sequence by sequence; nothing is
+padded.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from structgen.errors import ModelError
-from structgen.generation.models.kv_cache import RowStore
+from structgen.generation.models.kv_cache import KvStore
 from structgen.generation.models.trees import tree_attention
 
 NAME = "structgen"
-FEW = 32  # queries of a row that are read with the heads of a group side by side, so that keys are not repeated
+FEW = 32  # queries of a sequence that are read with the heads of a group side by side, so that keys are not repeated
 # What models hand to attention beyond what is used here, which changes nothing: flags, or what the plan says better.
 UNUSED = frozenset({"dropout", "is_causal", "position_ids", "use_cache", "output_attentions", "cache_position"})
 
@@ -34,16 +36,16 @@ def register() -> None:
 
 @dataclass(eq=False)
 class Span:
-    """One row's tokens in the packed sequence.
+    """One sequence's tokens in the packed sequence.
 
     Attributes:
-        row: its number in the store.
+        sequence: its number in the store.
         start, count: where its tokens are.
-        held: tokens that the row held before.
+        held: tokens that the sequence held before.
         parents: as of ``Part``; None: a chain.
     """
 
-    row: int
+    sequence: int
     start: int
     count: int
     held: int
@@ -69,10 +71,10 @@ class Span:
         if self.count == 1 and window is None:
             return None
         if self.parents is None:
-            own = torch.ones(self.count, self.count, dtype=torch.bool).tril()
+            visible = torch.ones(self.count, self.count, dtype=torch.bool).tril()
         else:
-            own = torch.from_numpy(tree_attention(self.parents)[0])
-        sees = pad(own, (self.held, 0), value=True)
+            visible = torch.from_numpy(tree_attention(self.parents)[0])
+        sees = pad(visible, (self.held, 0), value=True)
         if window is not None:
             places = torch.tensor(self.positions())
             columns = torch.cat([torch.arange(self.held), places])
@@ -87,11 +89,11 @@ class RaggedPlan:
 
     Attributes:
         store: where keys and values are kept.
-        spans: the rows, in the order of the packed sequence.
+        spans: the sequences, in the order of the packed sequence.
         windows: by layer, the window that the model asked for (filled in by the layers).
     """
 
-    store: RowStore
+    store: KvStore
     spans: Sequence[Span]
     windows: dict[int, int | None] = field(default_factory=dict)
 
@@ -126,14 +128,16 @@ def ragged_attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     out = query.new_empty(1, query.shape[2], query.shape[1], value.shape[-1])
     for span in plan.spans:
-        own = slice(span.start, span.start + span.count)
-        keys, values = plan.store.append(span.row, module.layer_idx, key[0, :, own], value[0, :, own])
-        asked = query[0, :, own]
+        span_slice = slice(span.start, span.start + span.count)
+        keys, values = plan.store.append(
+            span.sequence, module.layer_idx, key[0, :, span_slice], value[0, :, span_slice]
+        )
+        asked = query[0, :, span_slice]
         if softcap is None and s_aux is None:
             answer = _fused(asked, keys, values, span, sliding_window, scale)
         else:
             answer = _plain(asked, keys, values, span.mask(sliding_window, asked), scale, softcap, s_aux)
-        out[0, own] = answer.transpose(0, 1)
+        out[0, span_slice] = answer.transpose(0, 1)
     return out, None
 
 

@@ -1,4 +1,4 @@
-"""How a model's rows are read: packed where it can be, else padded."""
+"""How a model's sequences are read: packed where it can be, else padded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from structgen.errors import ModelError
 from structgen.generation.models.capabilities import capabilities_of
 from structgen.generation.models.model_runner import RaggedReader
 from structgen.generation.models.packed_model import PackedModel, PackedOneByOne, why_not_packed
-from structgen.generation.models.padded_rows import PaddedRows
+from structgen.generation.models.padded_rows import PaddedReader
 from structgen.generation.models.threads import share_turn
 from structgen.generation.models.transformers_model import TransformersModel
 
@@ -16,13 +16,13 @@ PREFIX_BYTES = 256 << 20
 
 
 def ragged_reader(model: Any, prefix_bytes: int = PREFIX_BYTES, *, deterministic: bool = False) -> RaggedReader:
-    """A reader of a ``LanguageModel``: its own (``ragged_reader``), packed rows for a transformers model on the
-    processor that passes the check of ``why_not_packed``, else padded rows.
+    """A reader of a ``LanguageModel``: its own (``ragged_reader``), packed sequences for a transformers model on the
+    processor that passes the check of ``why_not_packed``, else padded sequences.
 
-    On accelerators rows are padded: there, a call of the attention for each row costs more than the padding.
+    On accelerators sequences are padded: there, a call of the attention for each sequence costs more than the padding.
 
     Args:
-        prefix_bytes: what prefixes for later rows may take, where rows are packed.
+        prefix_bytes: what prefixes for later sequences may take, where sequences are packed.
         deterministic: whether logits after a text must be the same, bit for bit, whatever is read beside it.
 
     Raises:
@@ -38,7 +38,7 @@ def _reader(model: Any, prefix_bytes: int, deterministic: bool) -> RaggedReader:
     if can.ragged_reader is not None and not (deterministic and can.deterministic is None):
         if deterministic and not can.deterministic:
             raise ModelError(
-                "This model was loaded to read many rows in one call. Load it so that it reads one token a call: "
+                "This model was loaded to read many sequences in one call. Load it so that it reads one token a call: "
                 "load_gguf(path, deterministic=True), or Generator(path, deterministic=True)."
             )
         return can.ragged_reader()
@@ -47,7 +47,7 @@ def _reader(model: Any, prefix_bytes: int, deterministic: bool) -> RaggedReader:
         return (PackedOneByOne if deterministic else PackedModel)(model, prefix_bytes)
     if deterministic:
         raise ModelError(
-            "deterministic=True needs rows that are read apart: a GGUF file by llama.cpp, or a transformers model on "
-            "the processor whose layers can be packed. This model's rows share a call; leave deterministic out."
+            "deterministic=True needs sequences that are read apart: a GGUF file by llama.cpp, or a transformers model "
+            "on the processor whose layers can be packed. This model's sequences share a call; leave deterministic out."
         )
-    return PaddedRows(model)
+    return PaddedReader(model)

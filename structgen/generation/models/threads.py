@@ -43,7 +43,9 @@ class Turn:
             self._give_up(me, gate)
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self._depth -= 1
         if not self._depth:
             with self._mutex:
@@ -70,7 +72,7 @@ _MAKING = threading.Lock()
 
 
 def turn_of(model: Any) -> Turn:
-    """The turn under which a model, or a reader of its rows, is called: one for all that use the same model."""
+    """The turn under which a model, or a reader of its sequences, is called: one for all that use the same model."""
     with _MAKING:
         try:
             return _TURNS.setdefault(model, Turn())

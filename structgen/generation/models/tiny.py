@@ -20,46 +20,46 @@ STATE = 8
 
 @dataclass
 class TinyCache:
-    """The token history of every row."""
+    """The token history of every sequence."""
 
-    rows: list[list[int]]
+    sequences: list[list[int]]
     appended: list[int] = field(default_factory=list)
 
     @property
     def length(self) -> int:
-        """Tokens of the longest row."""
-        return max(map(len, self.rows))
+        """Tokens of the longest sequence."""
+        return max(map(len, self.sequences))
 
     def held(self) -> npt.NDArray[np.bool_]:
         """See ``VisibleCache.held``."""
-        return np.arange(self.length)[None] >= self.length - np.array([[len(row)] for row in self.rows])
+        return np.arange(self.length)[None] >= self.length - np.array([[len(sequence)] for sequence in self.sequences])
 
     def crop(self, length: int) -> None:
-        """Forget the last ``self.length - length`` tokens of every row."""
+        """Forget the last ``self.length - length`` tokens of every sequence."""
         drop = self.length - length
-        self.rows = [row[: len(row) - drop] for row in self.rows]
+        self.sequences = [sequence[: len(sequence) - drop] for sequence in self.sequences]
 
-    def select(self, rows: Sequence[int]) -> None:
-        """Keep these rows only, in this order."""
-        self.rows = [list(self.rows[row]) for row in rows]
+    def select(self, sequences: Sequence[int]) -> None:
+        """Keep these sequences only, in this order."""
+        self.sequences = [list(self.sequences[sequence]) for sequence in sequences]
 
     def keep(self, kept: Sequence[Sequence[int]]) -> None:
         """See ``TreeCache.keep``."""
-        for held, count, indices in zip(self.rows, self.appended, kept, strict=True):
+        for held, count, indices in zip(self.sequences, self.appended, kept, strict=True):
             new = held[len(held) - count :]
             held[len(held) - count :] = [new[index] for index in indices]
         self.appended = []
 
     def close_up(self, first: int, kept: Sequence[int]) -> None:
         """See ``VisibleCache.close_up``."""
-        self.appended = [len(held) - first for held in self.rows]
-        self.keep([kept] * len(self.rows))
+        self.appended = [len(held) - first for held in self.sequences]
+        self.keep([kept] * len(self.sequences))
 
 
 class TinyModel:
     """Logits drawn from a normal distribution seeded by the last ``order`` tokens: an n-gram model with random weights.
 
-    The same history gives the same logits, bit for bit, in every row and every batch.
+    The same history gives the same logits, bit for bit, in every sequence and every batch.
     ``bias`` (float [V]) is added to all of them, to make some tokens likelier.
     """
 
@@ -86,30 +86,30 @@ class TinyModel:
         self.forwards += 1
         cache = TinyCache([list(prompt) for prompt in prompts])
         if self._states is not None:
-            (row,) = cache.rows
-            self._states.append(np.array([[self._logits(row[: end + 1])[:STATE] for end in range(len(row))]]))
-        return np.stack([self._logits(row) for row in cache.rows]), cache
+            (sequence,) = cache.sequences
+            self._states.append(np.array([[self._logits(sequence[: end + 1])[:STATE] for end in range(len(sequence))]]))
+        return np.stack([self._logits(sequence) for sequence in cache.sequences]), cache
 
     def forward(self, token_ids: Sequence[Sequence[int]], cache: TinyCache) -> npt.NDArray[np.float32]:
         """See ``LanguageModel.forward``."""
         self.forwards += 1
         cache.appended = [len(new) for new in token_ids]
-        return np.stack([self._read(row, new) for row, new in zip(cache.rows, token_ids, strict=True)])
+        return np.stack([self._read(sequence, new) for sequence, new in zip(cache.sequences, token_ids, strict=True)])
 
     def forward_visible(
         self, token_ids: Sequence[Sequence[int]], visible: Any, positions: Any, cache: TinyCache
     ) -> npt.NDArray[np.float32]:
         """See ``VisibleLanguageModel.forward_visible``; positions say nothing to it."""
         self.forwards += 1
-        rows = zip(cache.rows, token_ids, strict=True)
-        columns = [[*[0] * (cache.length - len(row)), *row, *new] for row, new in rows]
+        sequences = zip(cache.sequences, token_ids, strict=True)
+        columns = [[*[0] * (cache.length - len(sequence)), *sequence, *new] for sequence, new in sequences]
         logits = [
             [self._logits([line[column] for column in np.flatnonzero(seen)[-self._order :]]) for seen in each]
             for line, each in zip(columns, visible, strict=True)
         ]
         cache.appended = [len(new) for new in token_ids]
-        for row, new in zip(cache.rows, token_ids, strict=True):
-            row += new
+        for sequence, new in zip(cache.sequences, token_ids, strict=True):
+            sequence += new
         if self._states is not None:
             self._states.append(np.array(logits)[..., :STATE])
         return np.array(logits)
@@ -117,9 +117,9 @@ class TinyModel:
     @contextmanager
     def hidden_states(self) -> Iterator[list[Any]]:
         """See ``ModelCapabilities.hidden_states``: a few of the logits after each token."""
-        found = self._states = []
+        states = self._states = []
         try:
-            yield found
+            yield states
         finally:
             self._states = None
 
@@ -130,20 +130,20 @@ class TinyModel:
         logits: npt.NDArray[np.float32] = forward_tree(self, token_ids, parents, cache)
         return logits
 
-    def ragged_reader(self) -> TinyRows:
+    def ragged_reader(self) -> TinyReader:
         """See ``RaggedLanguageModel.ragged_reader``."""
-        return TinyRows(self)
+        return TinyReader(self)
 
     def read_after(self, texts: Sequence[list[int]]) -> npt.NDArray[np.float32]:
         """The logits [N, V] after each of these texts: one forward."""
         self.forwards += 1
         return np.stack([self._logits(text) for text in texts])
 
-    def _read(self, row: list[int], token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+    def _read(self, sequence: list[int], token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         logits = []
         for token in token_ids:
-            row.append(token)
-            logits.append(self._logits(row))
+            sequence.append(token)
+            logits.append(self._logits(sequence))
         return np.stack(logits)
 
     def _logits(self, history: list[int]) -> npt.NDArray[np.float32]:
@@ -152,23 +152,23 @@ class TinyModel:
         return (logits if self._bias is None else logits + self._bias).astype(np.float32)
 
 
-class TinyRows:
-    """A ``RaggedReader`` of a ``TinyModel``: rows are lists of tokens, and every token is a byte.
+class TinyReader:
+    """A ``RaggedReader`` of a ``TinyModel``: sequences are lists of tokens, and every token is a byte.
 
     Attributes:
-        rows: the tokens of each.
-        prefixes: what rows may begin with, by salt.
+        sequences: the tokens of each.
+        prefixes: what sequences may begin with, by salt.
     """
 
     reads_apart = True
     shares_prefixes = True
     token_bytes = 1
     max_bytes: int | None = None
-    max_rows: int | None = None
+    max_sequences: int | None = None
 
     def __init__(self, model: TinyModel) -> None:
         self._model = model
-        self.rows: dict[int, list[int]] = {}
+        self.sequences: dict[int, list[int]] = {}
         self.prefixes: dict[str, list[list[int]]] = {}
         self._opened = 0
         self._appended: dict[int, int] = {}
@@ -176,24 +176,24 @@ class TinyRows:
     @property
     def bytes(self) -> int:
         """See ``RaggedReader.bytes``."""
-        return sum(map(len, self.rows.values())) + sum(len(one) for each in self.prefixes.values() for one in each)
+        return sum(map(len, self.sequences.values())) + sum(len(one) for each in self.prefixes.values() for one in each)
 
     def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
         """See ``RaggedReader.open``."""
         self._opened += 1
         held = self.known(tokens, salt)
-        self.rows[self._opened] = list(tokens[:held])
+        self.sequences[self._opened] = list(tokens[:held])
         return self._opened, held
 
     def known(self, tokens: Sequence[int], salt: str = "") -> int:
         """See ``RaggedReader.known``."""
         whole = list(tokens[:-1])
-        known = (common(prefix, whole) for prefix in self.prefixes.get(salt, []))
-        return max(known, default=0)
+        lengths = (common(prefix, whole) for prefix in self.prefixes.get(salt, []))
+        return max(lengths, default=0)
 
-    def remember(self, row: int, salt: str = "") -> None:
+    def remember(self, sequence: int, salt: str = "") -> None:
         """See ``RaggedReader.remember``; the last few are."""
-        self.prefixes[salt] = [*self.prefixes.get(salt, [])[-7:], self.rows[row].copy()]
+        self.prefixes[salt] = [*self.prefixes.get(salt, [])[-7:], self.sequences[sequence].copy()]
 
     def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
         """See ``RaggedReader.kept_texts``."""
@@ -207,22 +207,22 @@ class TinyRows:
         """See ``RaggedReader.read``."""
         texts, starts = list[list[int]](), []
         for part in parts:
-            text, own = self.rows[part.row], list[list[int]]()
-            for place, token in enumerate(part.tokens):
-                parent = place - 1 if part.parents is None else part.parents[place]
-                own.append([*(text if parent < 0 else own[parent]), token])
+            text, node_texts = self.sequences[part.sequence], list[list[int]]()
+            for index, token in enumerate(part.tokens):
+                parent = index - 1 if part.parents is None else part.parents[index]
+                node_texts.append([*(text if parent < 0 else node_texts[parent]), token])
             starts.append(len(texts))
-            texts += own[-1:] if part.last_only else own
+            texts += node_texts[-1:] if part.last_only else node_texts
         for part in parts:
-            self.rows[part.row] += part.tokens
-            self._appended[part.row] = len(part.tokens)
+            self.sequences[part.sequence] += part.tokens
+            self._appended[part.sequence] = len(part.tokens)
         return Reading(self._model.read_after(texts), starts, [len(part.tokens) for part in parts])
 
-    def keep(self, row: int, kept: Sequence[int]) -> None:
+    def keep(self, sequence: int, kept: Sequence[int]) -> None:
         """See ``RaggedReader.keep``."""
-        text, base = self.rows[row], len(self.rows[row]) - self._appended.pop(row)
+        text, base = self.sequences[sequence], len(self.sequences[sequence]) - self._appended.pop(sequence)
         text[base:] = [text[base + index] for index in kept]
 
-    def drop(self, row: int) -> None:
+    def drop(self, sequence: int) -> None:
         """See ``RaggedReader.drop``."""
-        del self.rows[row]
+        del self.sequences[sequence]

@@ -21,8 +21,8 @@ MASKED_ATTENTION = ("sdpa", "eager")  # take a mask of any shape
 class TransformersModel:
     """Wraps a ``PreTrainedModel``. ``model`` is put in evaluation mode and used under ``torch.inference_mode``.
 
-    In float32 the logits of one row differ by about 1e-5 between batch sizes and between one forward of n tokens and
-    n forwards (summation order), so only ties that close can come out differently.
+    In float32 the logits of one sequence differ by about 1e-5 between batch sizes and between one forward of n tokens
+    and n forwards (summation order), so only ties that close can come out differently.
     """
 
     def __init__(self, model: Any) -> None:
@@ -78,26 +78,28 @@ class TransformersModel:
         return digest.hexdigest()
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[Any, TransformersCache]:
-        """Read the prompts, padded on the left: logits [rows, V] (last position) and the cache."""
+        """Read the prompts, padded on the left: logits [sequences, V] (last position) and the cache."""
         import torch
         from transformers import DynamicCache
 
         if not prompts or not all(prompts):
-            raise ModelError("The model needs at least one prompt token in every row; give a prompt that is not empty.")
+            raise ModelError(
+                "The model needs at least one prompt token in every sequence; give a prompt that is not empty."
+            )
         width = max(map(len, prompts))
         padding = torch.tensor([width - len(prompt) for prompt in prompts], device=self.model.device)
         valid = torch.arange(width, device=self.model.device) >= padding[:, None]
         cache = TransformersCache(DynamicCache(config=self.model.config), len(prompts))
-        rows = [[0] * (width - len(prompt)) + list(prompt) for prompt in prompts]
+        sequences = [[0] * (width - len(prompt)) + list(prompt) for prompt in prompts]
         cache.appended = width
         if bool((padding > 0).any()):
             cache.valid = valid
         positions = (torch.arange(width, device=self.model.device) - padding[:, None]).clamp(min=0)
         mask = None if cache.valid is None else valid.long()
-        return self._run(rows, cache, positions, mask, logits_to_keep=1)[:, -1], cache
+        return self._run(sequences, cache, positions, mask, logits_to_keep=1)[:, -1], cache
 
     def forward(self, token_ids: Sequence[Sequence[int]], cache: TransformersCache) -> Any:
-        """Append n tokens to every row: logits [rows, n, V]."""
+        """Append n tokens to every sequence: logits [sequences, n, V]."""
         return self._append(token_ids, cache)
 
     def _append(self, token_ids: Sequence[Sequence[int]], cache: TransformersCache, **options: Any) -> Any:
@@ -110,7 +112,8 @@ class TransformersModel:
         return self._run(token_ids, cache, positions, mask, **options)
 
     def forward_last(self, token_ids: Sequence[Sequence[int]], cache: TransformersCache) -> Any:
-        """Append n tokens to every row: logits [rows, V] after the last. As ``forward``, without the others' logits."""
+        """Append n tokens to every sequence: logits [sequences, V] after the last. As ``forward``, without the others'
+        logits."""
         return self._append(token_ids, cache, logits_to_keep=1)[:, -1]
 
     @cached_property
@@ -124,7 +127,7 @@ class TransformersModel:
     def forward_visible(
         self, token_ids: Sequence[Sequence[int]], visible: Any, positions: Any, cache: TransformersCache
     ) -> Any:
-        """See ``VisibleLanguageModel.forward_visible``. Arrays or tensors; O(rows · n · columns).
+        """See ``VisibleLanguageModel.forward_visible``. Arrays or tensors; O(sequences · n · columns).
 
         Raises:
             ModelError: a layer attends to what it likes (a sliding window), or the attention takes no masks.
@@ -135,7 +138,7 @@ class TransformersModel:
         count, device, dtype = len(token_ids[0]), self.model.device, self.model.dtype
         columns = cache.length + count
         # As what is added to the scores: sdpa would convert Booleans in each layer.
-        mask = torch.full((cache.rows, 1, count, columns), torch.finfo(dtype).min, dtype=dtype, device=device)
+        mask = torch.full((cache.sequences, 1, count, columns), torch.finfo(dtype).min, dtype=dtype, device=device)
         mask[:, 0].masked_fill_(torch.as_tensor(visible, device=device), 0.0)
         cache.grow(count)
         return self._run(token_ids, cache, torch.as_tensor(positions, device=device), mask)
@@ -143,12 +146,12 @@ class TransformersModel:
     def forward_tree(
         self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TransformersCache
     ) -> Any:
-        """See ``TreeLanguageModel.forward_tree``; chains of a single row are read by any model.
+        """See ``TreeLanguageModel.forward_tree``; chains of a single sequence are read by any model.
 
         Raises:
             ModelError: as ``forward_visible``.
         """
-        is_chain = cache.rows == 1 and list(parents[0]) == list(range(-1, len(parents[0]) - 1))
+        is_chain = cache.sequences == 1 and list(parents[0]) == list(range(-1, len(parents[0]) - 1))
         if is_chain and (len(parents[0]) == 1 or not self.full_attention):
             return self.forward(token_ids, cache)
         return forward_tree(self, token_ids, parents, cache)
@@ -156,9 +159,9 @@ class TransformersModel:
     @contextmanager
     def hidden_states(self) -> Iterator[list[Any]]:
         """See ``ModelCapabilities.hidden_states``; as the head sees them, after the last norm."""
-        found = self._states = []
+        states = self._states = []
         try:
-            yield found
+            yield states
         finally:
             self._states = None
 
@@ -171,12 +174,12 @@ class TransformersModel:
     def attending(self, implementation: str) -> Iterator[None]:
         """Within: the model's layers use another implementation of attention, one that is registered."""
         _check_threads()
-        config, own = self.model.config, self._attention
+        config, set_attention = self.model.config, self._attention
         config._attn_implementation = implementation
         try:
             yield
         finally:
-            config._attn_implementation = own
+            config._attn_implementation = set_attention
 
     def _check_full_attention(self) -> None:
         if self._attention not in MASKED_ATTENTION:
@@ -199,12 +202,12 @@ class TransformersModel:
         return sum(layer.has_copy for layer in self._packed)
 
     def _first_positions(self, cache: TransformersCache) -> Any:
-        """The position of each row's next token, [rows, 1]."""
+        """The position of each sequence's next token, [sequences, 1]."""
         import torch
 
         counts = cache.counts()
         return (
-            torch.full((cache.rows, 1), counts, device=self.model.device)
+            torch.full((cache.sequences, 1), counts, device=self.model.device)
             if isinstance(counts, int)
             else counts[:, None]
         )
@@ -217,7 +220,9 @@ class TransformersModel:
         _check_threads()
         with torch.inference_mode():
             output = self.model(
-                input_ids=torch.tensor([list(row) for row in token_ids], dtype=torch.int64, device=self.model.device),
+                input_ids=torch.tensor(
+                    [list(sequence) for sequence in token_ids], dtype=torch.int64, device=self.model.device
+                ),
                 attention_mask=mask,
                 position_ids=positions,
                 past_key_values=cache.cache,

@@ -247,15 +247,15 @@ def reaches_hub() -> bool:
     if getproxies():
         return True
     host = urlsplit(constants.ENDPOINT).hostname or "huggingface.co"
-    found: list[bool] = []
+    reached: list[bool] = []
 
     def look() -> None:
         try:
-            found.append(bool(socket.getaddrinfo(host, None)))
+            reached.append(bool(socket.getaddrinfo(host, None)))
         except OSError:
-            found.append(False)
+            reached.append(False)
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
     thread.join(LOOKUP_SECONDS)
-    return bool(found and found[0])
+    return bool(reached and reached[0])

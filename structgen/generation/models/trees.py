@@ -30,11 +30,11 @@ def tree_attention(
 
 def forward_tree(model: Any, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Any) -> Any:
     """``TreeLanguageModel.forward_tree`` by the ``forward_visible`` of a ``VisibleLanguageModel``."""
-    width, rows, past = max(map(len, token_ids)), len(token_ids), cache.length
-    attention = [tree_attention(row, width) for row in parents]
-    visible = np.empty((rows, width, past + width), dtype=np.bool_)
+    width, sequences, past = max(map(len, token_ids)), len(token_ids), cache.length
+    attention = [tree_attention(sequence, width) for sequence in parents]
+    visible = np.empty((sequences, width, past + width), dtype=np.bool_)
     visible[:, :, :past] = np.asarray(cache.held())[:, None]
     visible[:, :, past:] = [attends for attends, _ in attention]
     positions = visible[:, :1, :past].sum(axis=2) + [depths for _, depths in attention]
-    padded = [[*row, *[0] * (width - len(row))] for row in token_ids]
+    padded = [[*sequence, *[0] * (width - len(sequence))] for sequence in token_ids]
     return model.forward_visible(padded, visible, positions, cache)

@@ -94,10 +94,10 @@ class Batch:
         """Some of the rows, in the order given."""
         entries = self.entries
         if entries is not None:
-            place = np.full(len(self), -1, np.int32)
-            place[rows] = np.arange(len(rows), dtype=np.int32)
-            chosen = place[entries.rows] >= 0
-            entries = entries.take(chosen, place[entries.rows[chosen]]) if chosen.any() else None
+            new_index = np.full(len(self), -1, np.int32)
+            new_index[rows] = np.arange(len(rows), dtype=np.int32)
+            chosen = new_index[entries.rows] >= 0
+            entries = entries.take(chosen, new_index[entries.rows[chosen]]) if chosen.any() else None
         return Batch(
             self.params, self.which[rows], self.logits_rows[rows], self.mask_rows[rows], self.uniforms[rows], entries
         )
@@ -132,10 +132,10 @@ def distinct(params: Sequence[SamplingParams]) -> tuple[tuple[SamplingParams, ..
     kept: list[SamplingParams] = []
     which = np.empty(len(params), np.int64)
     for row, each in enumerate(params):
-        place = places.setdefault(id(each), len(kept))
-        if place == len(kept):
+        index = places.setdefault(id(each), len(kept))
+        if index == len(kept):
             kept.append(each)
-        which[row] = place
+        which[row] = index
     return tuple(kept), which
 
 

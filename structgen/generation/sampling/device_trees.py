@@ -93,9 +93,11 @@ def _flat(trees: Sequence[Drafted]) -> tuple[npt.NDArray[np.int32], ...]:
     starts = np.cumsum([0, *sizes]).astype(np.int32)
     tokens = np.concatenate([np.asarray(tree.tokens, np.int32) for tree in trees])
     parents = np.concatenate([np.asarray(tree.parents, np.int32) for tree in trees])
-    own = np.arange(len(tokens)) - np.repeat(starts[:-1], sizes)
-    is_root = own == 0
-    if len(parents) != len(tokens) or not np.all(np.where(is_root, parents == -1, (parents >= 0) & (parents < own))):
+    index_in_tree = np.arange(len(tokens)) - np.repeat(starts[:-1], sizes)
+    is_root = index_in_tree == 0
+    if len(parents) != len(tokens) or not np.all(
+        np.where(is_root, parents == -1, (parents >= 0) & (parents < index_in_tree))
+    ):
         raise OptionsError("a draft tree begins with its root, of parent -1, and a node's parent comes before it")
     above = np.where(is_root, np.arange(len(tokens)), parents + np.repeat(starts[:-1], sizes))
     depths = np.where(is_root, 0, 1)
@@ -141,19 +143,19 @@ def _follow(drawn: Tensor, tokens: Tensor, parents: Tensor, starts: Tensor, long
     """The same with torch operations, all trees a step."""
     trees = len(starts) - 1
     first, end = starts[:-1].long(), starts[1:].long()
-    place = torch.arange(largest, device=drawn.device)
-    inside = place < (end - first)[:, None]
-    at = torch.where(inside, first[:, None] + place, 0)
-    token, parent = torch.where(inside, tokens[at], -1), torch.where(inside, parents[at], -1)
+    index = torch.arange(largest, device=drawn.device)
+    inside = index < (end - first)[:, None]
+    entry = torch.where(inside, first[:, None] + index, 0)
+    token, parent = torch.where(inside, tokens[entry], -1), torch.where(inside, parents[entry], -1)
     out = torch.zeros(trees, 1 + 3 * longest, dtype=drawn.dtype, device=drawn.device)
     node = torch.zeros_like(first)
     going = end > first
     for step in range(longest):
-        found = drawn[first + node]
+        row = drawn[first + node]
         out[:, 0] += going
-        out[:, 1 + 3 * step : 4 + 3 * step] = torch.stack([node.to(drawn.dtype), found[:, 0], found[:, 1]], 1)
-        matches = (parent == node[:, None]) & (token == found[:, :1].long())
-        following = torch.where(matches, place, largest).amin(1)
+        out[:, 1 + 3 * step : 4 + 3 * step] = torch.stack([node.to(drawn.dtype), row[:, 0], row[:, 1]], 1)
+        matches = (parent == node[:, None]) & (token == row[:, :1].long())
+        following = torch.where(matches, index, largest).amin(1)
         going = going & (following < largest)
         node = torch.where(going, following, node)
     return out

@@ -147,12 +147,12 @@ def path_kernel(drawn, tokens, parents, starts, out, row_stride, SIZE: tl.conste
     length = start * 0
     going = end > start
     while going:
-        found = drawn + (start + node).to(tl.int64) * 3
-        choice = tl.load(found)
-        at = row + 1 + 3 * length
-        tl.store(at, node.to(tl.float64))
-        tl.store(at + 1, choice)
-        tl.store(at + 2, tl.load(found + 1))
+        drawn_at = drawn + (start + node).to(tl.int64) * 3
+        choice = tl.load(drawn_at)
+        target = row + 1 + 3 * length
+        tl.store(target, node.to(tl.float64))
+        tl.store(target + 1, choice)
+        tl.store(target + 2, tl.load(drawn_at + 1))
         length += 1
         following = tl.min(tl.where(inside & (parent == node) & (token == choice.to(tl.int32)), index, SIZE), 0)
         going = following < SIZE

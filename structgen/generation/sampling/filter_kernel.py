@@ -64,8 +64,8 @@ def bin_kernel(
             )  # fmt: skip
             bins = tl.reshape(tl.where(allowed, _bins_of(x, top, rate), _BINS - 1), [BLOCK])
             index = tl.arange(0, _BINS)
-            found = tl.histogram(bins, _BINS)
-            tl.atomic_add(counts + request * _BINS + index, found, mask=(found > 0) & (index < _BINS - 1))
+            counted = tl.histogram(bins, _BINS)
+            tl.atomic_add(counts + request * _BINS + index, counted, mask=(counted > 0) & (index < _BINS - 1))
 
 
 @triton.jit
@@ -114,12 +114,12 @@ def candidate_kernel(
                 )  # fmt: skip
                 is_found = allowed & (x > float("-inf")) & (_bins_of(x, top, rate) <= last)
                 some = is_found.to(tl.int32)
-                place = rank_of(some, 0)
+                rank = rank_of(some, 0)
                 size = flat_sum(some)
                 start = (request * blocks + block) * SEGMENT
-                fits = is_found & (place < SEGMENT)
-                tl.store(found_ids + start + place, token, mask=fits)
-                tl.store(found_logits + start + place, x, mask=fits)
+                fits = is_found & (rank < SEGMENT)
+                tl.store(found_ids + start + rank, token, mask=fits)
+                tl.store(found_logits + start + rank, x, mask=fits)
         tl.store(sizes + request * blocks + block, size)
 
 
@@ -140,10 +140,10 @@ def _above(x, weights, pivots, low, high, MASS: tl.constexpr):
     key = key_of(x)
     inside = (weights > 0) & (key > low) & (key <= high)
     upper, lower = flat_max(tl.where(inside, key, low)), flat_min(tl.where(inside, key, high))
-    for place in range(0, _PIVOTS):  # not unrolled: eight times the code takes ten seconds to compile
-        counted = (weights > 0) & (key > sum_at(index, place, pivots))
+    for pivot in range(0, _PIVOTS):  # not unrolled: eight times the code takes ten seconds to compile
+        counted = (weights > 0) & (key > sum_at(index, pivot, pivots))
         part = flat_sum(tl.where(counted, weights if MASS else 1.0, 0.0))
-        above = tl.where(index == place, part.to(tl.float64), above)
+        above = tl.where(index == pivot, part.to(tl.float64), above)
     return above, upper, lower
 
 
@@ -170,7 +170,7 @@ def _row_above(
 
 @triton.jit
 def _threshold(
-    need, low, high, top, rate, found, weights, row, mask, sums, columns, words, blocks, heads, head_row, width,
+    need, low, high, top, rate, candidates, weights, row, mask, sums, columns, words, blocks, heads, head_row, width,
     token_ids, values, following, FOUND: tl.constexpr, MASS: tl.constexpr, ADJUSTED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The largest key t such that tokens with keys of at least t count (weigh, if MASS) at least ``need``, what those
@@ -186,7 +186,7 @@ def _threshold(
     while reachable & (low + 1 < high):
         pivots = tl.where(asks, low, _pivots(low, high))
         if FOUND:
-            above, upper, lower = _above(found, weights, pivots, low, high, MASS)
+            above, upper, lower = _above(candidates, weights, pivots, low, high, MASS)
         else:
             above, upper, lower = _row_above(
                 pivots, low, high, top, rate, row, mask, sums, columns, words, blocks, heads, head_row, width,
@@ -238,7 +238,7 @@ def _row_keep(
 
 @triton.jit
 def _end(
-    k, share, top, rate, total, found, weights, row, mask, sums, columns, words, blocks, heads, head_row, width,
+    k, share, top, rate, total, candidates, weights, row, mask, sums, columns, words, blocks, heads, head_row, width,
     token_ids, values, following, FOUND: tl.constexpr, ADJUSTED: tl.constexpr, BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
 ):  # fmt: skip
@@ -251,7 +251,7 @@ def _end(
     ties = high * 0
     if k > 0:
         last, above, reachable = _threshold(
-            k.to(tl.float64), low, high, top, rate, found, weights, row, mask, sums, columns, words, blocks, heads,
+            k.to(tl.float64), low, high, top, rate, candidates, weights, row, mask, sums, columns, words, blocks, heads,
             head_row, width, token_ids, values, following, FOUND, False, ADJUSTED, BLOCK,
         )  # fmt: skip
         if reachable:
@@ -260,7 +260,7 @@ def _end(
             low = last - 1
             if share < 1.0:
                 if FOUND:
-                    some, seen = _keep(found, weights, 0, threshold, ties, 0.0)
+                    some, seen = _keep(candidates, weights, 0, threshold, ties, 0.0)
                     total = tl.sum(tl.sum(some.to(tl.float64), 1), 0)
                 else:
                     kept, ties_before = _row_keep(
@@ -271,7 +271,7 @@ def _end(
     if share < 1.0:
         need = share * total
         last_of_mass, above_mass, reachable_mass = _threshold(
-            need, low, high, top, rate, found, weights, row, mask, sums, columns, words, blocks, heads, head_row,
+            need, low, high, top, rate, candidates, weights, row, mask, sums, columns, words, blocks, heads, head_row,
             width, token_ids, values, following, FOUND, True, ADJUSTED, BLOCK,
         )  # fmt: skip
         if reachable_mass:
@@ -307,8 +307,8 @@ def filtered_kernel(
         uniform = tl.load(uniforms + request)
         if tl.max(size, 0) <= SEGMENT:
             slot = tl.arange(0, SEGMENT)[None, :]
-            place = (request * blocks + index)[:, None] * SEGMENT + slot
-            x = tl.load(found_logits + place, mask=slot < size[:, None], other=float("-inf"))
+            slots = (request * blocks + index)[:, None] * SEGMENT + slot
+            x = tl.load(found_logits + slots, mask=slot < size[:, None], other=float("-inf"))
             weights = powers(x, top, rate)
             threshold, ties = _end(
                 k, share, top, rate, total, x, weights, row, mask, sums, columns, words, blocks, heads, head_row,
@@ -317,8 +317,8 @@ def filtered_kernel(
             kept, seen = _keep(x, weights, 0, threshold, ties, least)
             mass = tl.sum(tl.sum(kept.to(tl.float64), 1), 0)
             block, column = choose_among(kept, uniform * mass, BLOCKS, SEGMENT)
-            at = (request * blocks + block) * SEGMENT + column
-            token, chosen = tl.load(found_ids + at), tl.load(found_logits + at)
+            chosen_slot = (request * blocks + block) * SEGMENT + column
+            token, chosen = tl.load(found_ids + chosen_slot), tl.load(found_logits + chosen_slot)
         else:
             nothing = tl.zeros([1, 1], tl.float32)
             threshold, ties = _end(

@@ -52,7 +52,7 @@ class _Drawn:
     logits: npt.NDArray[np.int64]
     masks: npt.NDArray[np.int64]
     tokens: npt.NDArray[np.int64]
-    found: npt.NDArray[np.float64]
+    figures: npt.NDArray[np.float64]
     blocks: npt.NDArray[np.float64]
     columns: int
     words: int
@@ -80,19 +80,19 @@ class HostSampler:
             numbers = np.array([uniform(requests[0].seed, requests[0].position)])
         else:
             numbers = uniforms([r.seed for r in requests], [r.position for r in requests])
-        plain = [place for place, request in enumerate(requests) if request.adjustments is None]
+        plain = [index for index, request in enumerate(requests) if request.adjustments is None]
         groups = [(plain, rows)] if plain else []
-        changed = [place for place, request in enumerate(requests) if request.adjustments is not None]
+        changed = [index for index, request in enumerate(requests) if request.adjustments is not None]
         if changed:
-            groups.append((changed, _adjusted(rows, [requests[place] for place in changed])))
+            groups.append((changed, _adjusted(rows, [requests[index] for index in changed])))
         for places, group in groups:
-            own = [requests[place] for place in places]
-            drawn = _draw(group, masks, own, numbers[places], kept, in_order=group is not rows)
-            for number, (place, request) in enumerate(zip(places, own, strict=True)):
+            group_requests = [requests[index] for index in places]
+            drawn = _draw(group, masks, group_requests, numbers[places], kept, in_order=group is not rows)
+            for number, (index, request) in enumerate(zip(places, group_requests, strict=True)):
                 if drawn.tokens[number] != BAD and request.params.steps not in ((), ("temperature",)):
-                    _filtered(drawn, number, request.params, float(numbers[place]))
+                    _filtered(drawn, number, request.params, float(numbers[index]))
             tokens[places] = drawn.tokens
-            log_probs[places], log_kept[places] = drawn.found[:, F_LOG_PROB], drawn.found[:, F_KEPT]
+            log_probs[places], log_kept[places] = drawn.figures[:, F_LOG_PROB], drawn.figures[:, F_KEPT]
         return Choices(tokens, log_probs, log_kept if kept else None)
 
 
@@ -128,10 +128,10 @@ def _draw(
     )
 
     def part(first: int, last: int) -> None:
-        own = slice(first, last)
+        span = slice(first, last)
         calls.draw(
-            drawn.logits[own], drawn.masks[own], scales[own], numbers[own], drawn.tokens[own], drawn.found[own],
-            drawn.blocks[own], columns=drawn.columns, words=words, kind=rows.kind, kept=kept,
+            drawn.logits[span], drawn.masks[span], scales[span], numbers[span], drawn.tokens[span], drawn.figures[span],
+            drawn.blocks[span], columns=drawn.columns, words=words, kind=rows.kind, kept=kept,
         )  # fmt: skip
 
     in_parts(part, count, threads_for_logits(count, drawn.columns))
@@ -147,7 +147,7 @@ def _filtered(drawn: _Drawn, number: int, params: SamplingParams, uniform: float
     ids, weights, logits = _near_the_top(drawn, number, params) or _all(drawn, number, params)
     chosen = pick(weights, uniform)
     drawn.tokens[number] = ids[chosen]
-    drawn.found[number, F_LOG_PROB] = logits[chosen] - drawn.found[number, F_TOTAL]
+    drawn.figures[number, F_LOG_PROB] = logits[chosen] - drawn.figures[number, F_TOTAL]
 
 
 def _gathered(drawn: _Drawn, number: int, least: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
@@ -168,7 +168,7 @@ def _near_the_top(drawn: _Drawn, number: int, params: SamplingParams) -> _Kept |
     keeps = TOP_FILTERS.get(first)
     if keeps is None:
         return None
-    highest, total, scale = drawn.found[number, F_HIGHEST], drawn.found[number, F_SUM], _scale(params)
+    highest, total, scale = drawn.figures[number, F_HIGHEST], drawn.figures[number, F_SUM], _scale(params)
     sigma, depth = _deviation(drawn, number, params), FIRST_DEPTH
     spread = cache(partial(_spread, drawn, number, scale))
     while True:
@@ -182,14 +182,14 @@ def _near_the_top(drawn: _Drawn, number: int, params: SamplingParams) -> _Kept |
     ids, weights, logits = ids[kept][order], weights[kept][order], logits[kept][order]
     if len(params.steps) > 2:
         scores = LogitsRow.log(weights)
-        weights = kept_probs(scores, logits - drawn.found[number, F_TOTAL], params.steps[2:], params, sigma)
+        weights = kept_probs(scores, logits - drawn.figures[number, F_TOTAL], params.steps[2:], params, sigma)
     return ids, weights, logits
 
 
 def _all(drawn: _Drawn, number: int, params: SamplingParams) -> _Kept:
     """All allowed tokens, their probabilities after the filters, and their logits."""
     ids, logits = _allowed(drawn, number)
-    log_probs, sigma = logits - drawn.found[number, F_TOTAL], _deviation(drawn, number, params)
+    log_probs, sigma = logits - drawn.figures[number, F_TOTAL], _deviation(drawn, number, params)
     return ids, filtered_probs(log_probs, params, sigma), logits
 
 
@@ -203,7 +203,7 @@ def _allowed(drawn: _Drawn, number: int) -> tuple[npt.NDArray[np.int64], npt.NDA
 
 def _spread(drawn: _Drawn, number: int, scale: float) -> float:
     """Σ w · log w over the allowed tokens, w being 1 for the likeliest; piece by piece, as they fit in a cache."""
-    row, highest, found = drawn.source.row(int(drawn.places[number])), drawn.found[number, F_HIGHEST], 0.0
+    row, highest, total = drawn.source.row(int(drawn.places[number])), drawn.figures[number, F_HIGHEST], 0.0
     words = drawn.bitmask[drawn.mask_rows[number]]
     bits = None if (words == -1).all() else np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little")
     for start in range(0, drawn.columns, PIECE):
@@ -214,8 +214,8 @@ def _spread(drawn: _Drawn, number: int, scale: float) -> float:
             scores[bits[start : start + len(scores)] == 0] = WEIGHTLESS
         np.maximum(scores, WEIGHTLESS, out=scores)
         weights = np.exp(scores)
-        found += float(np.einsum("i,i", weights, scores))  # not by BLAS, which would wake its threads
-    return found
+        total += float(np.einsum("i,i", weights, scores))  # not by BLAS, which would wake its threads
+    return total
 
 
 def _deviation(drawn: _Drawn, number: int, params: SamplingParams) -> float | None:

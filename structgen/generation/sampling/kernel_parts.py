@@ -18,9 +18,9 @@ def adjusted(x, token, word, words, head, token_ids, values, following):
     entry = tl.load(head + word, mask=word < words, other=0)
     while tl.max(entry, 0) > 0:
         some = entry > 0
-        at = tl.load(token_ids + entry - 1, mask=some, other=-1)
+        entry_token = tl.load(token_ids + entry - 1, mask=some, other=-1)
         value = tl.load(values + entry - 1, mask=some, other=0.0)
-        x = tl.where(token == at[:, None], value[:, None], x)
+        x = tl.where(token == entry_token[:, None], value[:, None], x)
         entry = tl.load(following + entry - 1, mask=some, other=0)
     return x
 
@@ -68,9 +68,9 @@ def powers(x, highest, rate):
 
 
 @triton.jit
-def sum_at(index, place, x):
+def sum_at(index, chosen_index, x):
     """x[place], whatever the others hold."""
-    return tl.sum(tl.where(index == place, x, 0), 0)
+    return tl.sum(tl.where(index == chosen_index, x, 0), 0)
 
 
 @triton.jit
@@ -81,8 +81,8 @@ def choose(index, weights, target, SIZE: tl.constexpr):
     some = weights > 0
     first = tl.min(tl.where(some & (tl.cumsum(weights, 0) > target), index, SIZE), 0)
     last = tl.max(tl.where(some, index, 0), 0)
-    place = tl.where(first < SIZE, first, last)
-    return place, tl.sum(tl.where(index < place, weights, 0.0), 0)
+    chosen_index = tl.where(first < SIZE, first, last)
+    return chosen_index, tl.sum(tl.where(index < chosen_index, weights, 0.0), 0)
 
 
 @triton.jit

@@ -57,19 +57,19 @@ class History:
         self._factor = np.ones(_FIRST_ROOM, np.float32)
         self._counts = np.zeros(_FIRST_ROOM, np.int64)
         for token, bias in params.bias_pairs:
-            place = self._place(token)  # first: it may put longer arrays in place of these
-            self._bias[place] = bias
+            index = self._place(token)  # first: it may put longer arrays in place of these
+            self._bias[index] = bias
         if params.repetition_penalty != 1:
             for token in prompt:
-                place = self._place(token)
-                self._factor[place] = params.repetition_penalty
+                index = self._place(token)
+                self._factor[index] = params.repetition_penalty
 
     def add(self, token: int) -> None:
         """A token was chosen (not forced)."""
         if self._params.has_penalties:
-            place = self._place(token)
-            self._counts[place] += 1
-            self._factor[place] = self._params.repetition_penalty
+            index = self._place(token)
+            self._counts[index] += 1
+            self._factor[index] = self._params.repetition_penalty
 
     def follow(self, token: int) -> None:
         """A token came, chosen or forced."""
@@ -85,18 +85,18 @@ class History:
             return None
         counts, params = self._counts[:n], self._params
         minus = params.presence_penalty * (counts > 0) + params.frequency_penalty * counts
-        for place, penalty in places.items():
-            minus[place] += penalty
+        for index, penalty in places.items():
+            minus[index] += penalty
         return Adjustments(self._ids[:n], self._bias[:n], self._factor[:n], minus.astype(np.float32))
 
     def _place(self, token: int) -> int:
-        place = self._places.get(token)
-        if place is None:
-            place = self._places[token] = self._size
-            if place == len(self._ids):
+        index = self._places.get(token)
+        if index is None:
+            index = self._places[token] = self._size
+            if index == len(self._ids):
                 for name, fill in (("_ids", 0), ("_bias", 0), ("_factor", 1), ("_counts", 0)):
                     old = getattr(self, name)
                     setattr(self, name, np.concatenate([old, np.full(len(old), fill, old.dtype)]))
-            self._ids[place] = token
+            self._ids[index] = token
             self._size += 1
-        return place
+        return index

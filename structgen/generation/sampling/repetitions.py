@@ -54,10 +54,10 @@ class Repetitions:
         """What is taken off the logits of tokens, by their ids."""
         params, longest = self._params, dict[int, int]()
         lengths = self._lengths[: self._count]
-        for place in np.flatnonzero(lengths >= params.dry_allowed_length).tolist():
-            token = int(self._ids[place])
+        for index in np.flatnonzero(lengths >= params.dry_allowed_length).tolist():
+            token = int(self._ids[index])
             if not self._breaks(token):
-                longest[token] = max(longest.get(token, 0), int(lengths[place]))
+                longest[token] = max(longest.get(token, 0), int(lengths[index]))
         rise = math.log(params.dry_base)
         return {
             token: params.dry_multiplier * math.exp(min(GREATEST_POWER, rise * (length - params.dry_allowed_length)))

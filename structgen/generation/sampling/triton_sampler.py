@@ -100,8 +100,8 @@ class TritonSampler(TorchSampler):
         count, blocks = len(out), common[9]
         counts = torch.zeros(count, BINS, dtype=torch.int32, device=self.device)
         sizes = torch.empty(count, blocks, dtype=torch.int32, device=self.device)
-        found = torch.empty(2, count, blocks, SEGMENT, dtype=torch.int32, device=self.device)
-        candidates = (sizes, found[0], found[1].view(torch.float32))
+        buffers = torch.empty(2, count, blocks, SEGMENT, dtype=torch.int32, device=self.device)
+        candidates = (sizes, buffers[0], buffers[1].view(torch.float32))
         bin_kernel[count * blocks,](*common, *filters, counts, **options, num_warps=_WARPS)
         candidate_kernel[count * blocks,](
             *common, *filters, counts, *candidates, **options, SEGMENT=SEGMENT, num_warps=_WARPS

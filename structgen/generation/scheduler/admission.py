@@ -16,9 +16,9 @@ from structgen.generation.scheduler.step import MIN_SHARED
 class Queue:
     """Requests that wait for room.
 
-    The key first that has the fewest rows, and of these the one that was given the fewest tokens (``Shares``): a class
-    is what a request says of itself, and no key comes before others by it. Of a key the lowest class, one being gained
-    for every ``patience`` seconds, then the oldest.
+    The key first that has the fewest sequences, and of these the one that was given the fewest tokens (``Shares``): a
+    class is what a request says of itself, and no key comes before others by it. Of a key the lowest class, one being
+    gained for every ``patience`` seconds, then the oldest.
     """
 
     def __init__(self, patience: float) -> None:
@@ -52,12 +52,12 @@ class Queue:
         """Of all that wait."""
         return {handle.request.key for handle in self._waiting}
 
-    def ordered(self, now: float, rows: Mapping[str, int]) -> list[Handle]:
-        """All that wait, the next one first; ``rows``: how many each key has, of those that have any."""
+    def ordered(self, now: float, sequences: Mapping[str, int]) -> list[Handle]:
+        """All that wait, the next one first; ``sequences``: how many each key has, of those that have any."""
 
         def place(handle: Handle) -> tuple[int, float, int, float]:
             key = handle.request.key
-            return rows.get(key, 0), self._given.used(key), self.rank(handle, now), handle.submitted
+            return sequences.get(key, 0), self._given.used(key), self.rank(handle, now), handle.submitted
 
         return sorted(self._waiting, key=place)
 
@@ -81,16 +81,16 @@ class SequenceAdmission:
     def __init__(self, reader: RaggedReader, max_bytes: int | None) -> None:
         self._reader, self._max_bytes = reader, max_bytes
 
-    def is_owed(self, key: str, rows: Counter[str], running: Sequence[Handle]) -> bool:
-        """Whether a key is given a row of another one that has more by two or more, where all are taken."""
+    def is_owed(self, key: str, sequences: Counter[str], running: Sequence[Handle]) -> bool:
+        """Whether a key is given a sequence of another one that has more by two or more, where all are taken."""
         if not self._reader.shares_prefixes:  # what was read would be read again
             return False
-        has_more = max(rows.values(), default=0) >= rows[key] + 2
-        return has_more and any(yields(handle, rows) for handle in running)
+        has_more = max(sequences.values(), default=0) >= sequences[key] + 2
+        return has_more and any(yields(handle, sequences) for handle in running)
 
     def shares_unread(self, handle: Handle, running: Sequence[Handle]) -> bool:
-        """Whether another row is reading what this one could then take over. Once it has read that, it is kept for this
-        one, however much follows."""
+        """Whether another sequence is reading what this one could then take over. Once it has read that, it is kept for
+        this one, however much follows."""
         if not self._reader.shares_prefixes:
             return False
         prompt, salt = handle.request.prompt, handle.request.salt
@@ -106,11 +106,11 @@ class SequenceAdmission:
             return False
         if other.held >= shared:
             with suppress(MemoryError):  # then it is read again
-                self._reader.remember(other.row, salt)
+                self._reader.remember(other.sequence, salt)
         return other.held < shared
 
     def has_room(self, handle: Handle, running: Sequence[Handle]) -> bool:
-        """Whether the row fits, if need be where prefixes are."""
+        """Whether the sequence fits, if need be where prefixes are."""
         limit, size = self._max_bytes, self._reader.token_bytes
         if limit is None or not running:
             return True
@@ -120,7 +120,7 @@ class SequenceAdmission:
         return self._reader.bytes + needed <= FILL * limit
 
 
-def yields(handle: Handle, rows: Counter[str]) -> bool:
+def yields(handle: Handle, sequences: Counter[str]) -> bool:
     """Whether a sequence can be set aside for another key's: its key has most."""
-    most = max(rows.values())
-    return handle.state is State.WRITING and handle.task is None and rows[handle.request.key] == most
+    most = max(sequences.values())
+    return handle.state is State.WRITING and handle.task is None and sequences[handle.request.key] == most

@@ -22,7 +22,7 @@ class SchedulerLimits:
     """What a scheduler is held to.
 
     Attributes:
-        rows: requests that are read or written at once.
+        sequences: requests that are read or written at once.
         rows_a_key: of them, of one key; None: all.
         waiting: requests in the queue; None: any number.
         step_tokens: tokens of one call of the model.
@@ -34,13 +34,13 @@ class SchedulerLimits:
             them, also before there are any: then the mean of steps is held to ``step_factor``.
         max_bytes: what keys and values may take; None: any number.
         patience: seconds of waiting that are worth a class of priority.
-        late_seconds: how long the loop waits for a row's mask; then the others go on, and the row follows when it can.
-            Rows that are not read apart are always waited for. None: all masks are made in the loop.
-        max_mask_seconds: after which a row whose mask is not made yet fails; None: never. Needs ``late_seconds``.
+        late_seconds: how long the loop waits for a sequence's mask; then the others go on, and the sequence follows
+            when it can. Sequences that are not read apart are always waited for. None: all masks are made in the loop.
+        max_mask_seconds: after which a sequence whose mask is not made yet fails; None: never. Needs ``late_seconds``.
     """
 
-    rows: int = 32
-    rows_a_key: int | None = None
+    sequences: int = 32
+    sequences_a_key: int | None = None
     waiting: int | None = 256
     step_tokens: int = 4096
     step_factor: float = 2.0
@@ -56,8 +56,8 @@ LATELY = 30.0  # seconds for which a caller counts after a request
 
 
 class PieceTime:
-    """How long a step may take that has prompts or rows of one caller only: ``piece_seconds``, and half of it where
-    several callers have asked lately, since the next request of another one may come while it runs.
+    """How long a step may take that has prompts or sequences of one caller only: ``piece_seconds``, and half of it
+    where several callers have asked lately, since the next request of another one may come while it runs.
 
     Args:
         limits: ``piece_seconds`` of them.
@@ -86,8 +86,8 @@ class PieceTime:
 
 
 class StepCost:
-    """Seconds of a step, learned from the steps that were made: by the tokens that it reads for rows that are written,
-    and a rate for each token of a prompt beside them; and the rate of prompts that are read alone.
+    """Seconds of a step, learned from the steps that were made: by the tokens that it reads for sequences that are
+    written, and a rate for each token of a prompt beside them; and the rate of prompts that are read alone.
 
     The first are running means by powers of two; between them it is interpolated, beyond them it grows in proportion.
     Many tokens are not taken to cost much more than several steps of fewer: else one slow step of a number that is then
@@ -98,10 +98,10 @@ class StepCost:
     def __init__(self) -> None:
         self._seen: dict[int, tuple[float, float]] = {}
         self._before: dict[int, tuple[float, float]] = {}  # what was ``seen`` before the prompts that are being read
-        self._rate: float | None = None  # beside rows that are written
+        self._rate: float | None = None  # beside sequences that are written
         self._alone: float | None = None  # without them, all that the step takes included
         self._spread = FIRST_SPREAD
-        self._beside = 0  # steps in a row that read prompts
+        self._prompt_steps = 0  # steps in succession that read prompts
 
     def observe(self, tokens: int, chunks: int, seconds: float) -> None:
         """A step that read so many tokens, ``chunks`` of them of prompts, took so long."""
@@ -113,19 +113,19 @@ class StepCost:
         if expected and (not chunks or self._rate is not None):
             self._spread += SPREAD_WEIGHT * (min(abs(seconds / expected - 1), MOST_SPREAD) - self._spread)
         if not chunks:
-            self._beside = 0
+            self._prompt_steps = 0
             key = tokens.bit_length()
             count, mean = self._seen.get(key, (float(tokens), seconds))
             self._seen[key] = (count + WEIGHT * (tokens - count), mean + WEIGHT * (seconds - mean))
             return
-        self._beside += 1
+        self._prompt_steps += 1
         rate = max(0.0, seconds - self.seconds(written)) / chunks
         self._rate = rate if self._rate is None else self._rate + RATE_WEIGHT * (rate - self._rate)
 
     def _observe_alone(self, chunks: int, seconds: float) -> None:
         """What is slower than known is believed at once: the next piece would be too long."""
-        rate, known = seconds / chunks, self._alone
-        self._alone = rate if known is None or rate > known else known + RATE_WEIGHT * (rate - known)
+        rate, alone = seconds / chunks, self._alone
+        self._alone = rate if alone is None or rate > alone else alone + RATE_WEIGHT * (rate - alone)
 
     def begin(self) -> None:
         """A prompt begins to be read. What a step takes now is what ``room`` goes by till the next one begins: the keys
@@ -142,7 +142,7 @@ class StepCost:
 
         Where steps vary much by themselves, prompts have half of ``factor``'s part all the same; a quarter of it where
         steps have grown slower since the prompt began."""
-        if written.bit_length() not in self._seen or self._beside >= REFRESH:
+        if written.bit_length() not in self._seen or self._prompt_steps >= REFRESH:
             return None
         rate = self._alone if self._rate is None else self._rate
         if rate is None:
@@ -174,9 +174,9 @@ def _between(points: Sequence[tuple[float, float]], tokens: int) -> float:
     if len(points) == 1 or tokens <= points[0][0]:
         count, mean = points[0]
         return mean * (FIXED + tokens) / (FIXED + count)
-    place = bisect_right(points, (float(tokens), math.inf))
-    highest = max(mean for _, mean in points[:place])
-    if place == len(points):
+    index = bisect_right(points, (float(tokens), math.inf))
+    highest = max(mean for _, mean in points[:index])
+    if index == len(points):
         return highest * tokens / points[-1][0]
-    (low, first), (high, second) = points[place - 1], points[place]
+    (low, first), (high, second) = points[index - 1], points[index]
     return max(highest, first + (second - first) * (tokens - low) / (high - low))

@@ -64,11 +64,11 @@ class _Asked(Generic[_Seen]):
     handle: Handle | None = None
     is_left: bool = False  # nobody waits for it any more
 
-    def bring(self, found: Event | BaseException) -> None:
+    def bring(self, happened: Event | BaseException) -> None:
         """Hand this to the loop."""
         brought: tuple[Event, _Seen] | BaseException
         try:
-            brought = found if isinstance(found, BaseException) else (found, self.see(found))
+            brought = happened if isinstance(happened, BaseException) else (happened, self.see(happened))
         except Exception as error:  # the thread must not end by it
             brought = error
         try:
@@ -80,8 +80,8 @@ class _Asked(Generic[_Seen]):
 class CoroutineWriter:
     """Writes requests of coroutines of any loop; those that are there at one time share the model's calls.
 
-    Rows that are read apart join at any step. Others are read together from start to end, so those that are asked for
-    in one moment are made first, and begun together.
+    Sequences that are read apart join at any step. Others are read together from start to end, so those that are asked
+    for in one moment are made first, and begun together.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -111,13 +111,13 @@ class CoroutineWriter:
         is_over = False
         try:
             while not is_over:
-                found = await asked.arrived.get()
-                is_over = isinstance(found, BaseException) or found[0].is_last
-                if isinstance(found, BaseException):
-                    raise found
-                if found[0].error is not None:
-                    raise found[0].error
-                yield found
+                arrived = await asked.arrived.get()
+                is_over = isinstance(arrived, BaseException) or arrived[0].is_last
+                if isinstance(arrived, BaseException):
+                    raise arrived
+                if arrived[0].error is not None:
+                    raise arrived[0].error
+                yield arrived
         finally:
             if not is_over:
                 asked.is_left = True
@@ -162,7 +162,7 @@ class CoroutineWriter:
         self._is_stepping = False
         try:
             events = self._scheduler.step()
-        except BaseException as error:  # no row's: all that is being written is lost
+        except BaseException as error:  # no sequence's: all that is being written is lost
             lost, self._open = self._open, {}
             for asked in lost.values():
                 asked.bring(error)

@@ -14,7 +14,7 @@ from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Event, Handle, Request, State
 from structgen.generation.scheduler.scheduler import Scheduler
 
-ROWS = 64  # written at once where rows can join later; the others wait
+SEQUENCES = 64  # written at once where sequences can join later; the others wait
 Spell: TypeAlias = "Callable[[str], Sequence[int]]"
 
 
@@ -26,8 +26,8 @@ def write(
     Raises:
         GenerationError, ModelError: what a request failed with; those that are left are forgotten.
     """
-    rows = ROWS if reader.reads_apart else max(1, len(requests))
-    yield from raising(steps(reader, requests, rows=rows, overlapped=overlapped, spell=spell))
+    sequences = SEQUENCES if reader.reads_apart else max(1, len(requests))
+    yield from raising(steps(reader, requests, sequences=sequences, overlapped=overlapped, spell=spell))
 
 
 def raising(written: Generator[list[Event], None, None]) -> Iterator[list[Event]]:
@@ -48,7 +48,7 @@ def steps(
     reader: RaggedReader,
     requests: Iterable[Request | None],
     *,
-    rows: int = ROWS,
+    sequences: int = SEQUENCES,
     overlapped: bool = False,
     spell: Spell | None = None,
 ) -> Generator[list[Event], None, None]:
@@ -58,17 +58,19 @@ def steps(
     Nobody waits for a step here, so prompts are read as they come. What is left when this is closed is forgotten.
 
     Args:
-        requests: taken as rows come free (as all are done, where rows cannot join others). None: nothing to write, in
-            a turn of its own, so that whoever gives the requests is heard between them.
-        rows: written at once.
+        requests: taken as sequences come free (as all are done, where sequences cannot join others). None: nothing to
+            write, in a turn of its own, so that whoever gives the requests is heard between them.
+        sequences: written at once.
         overlapped, spell: see ``Scheduler``.
     """
-    limits = SchedulerLimits(rows=rows, waiting=None, step_factor=math.inf, piece_seconds=math.inf, late_seconds=None)
+    limits = SchedulerLimits(
+        sequences=sequences, waiting=None, step_factor=math.inf, piece_seconds=math.inf, late_seconds=None
+    )
     scheduler = Scheduler(reader, limits, overlapped=overlapped, spell=spell)
     coming = iter(requests)
     try:
         while True:
-            free = rows - scheduler.running - scheduler.waiting if reader.reads_apart or scheduler.is_idle else 0
+            free = sequences - scheduler.running - scheduler.waiting if reader.reads_apart or scheduler.is_idle else 0
             taken = list(islice(coming, free))
             refused = [event for request in taken if request is not None and (event := _submit(scheduler, request))]
             if scheduler.is_idle and not taken:

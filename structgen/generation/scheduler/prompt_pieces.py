@@ -48,8 +48,8 @@ class PromptPieces:
 
         Args:
             unread: what is left of each, in the order of their admission.
-            waiting: tokens that the step reads for rows that are written.
-            writing: keys of these rows.
+            waiting: tokens that the step reads for sequences that are written.
+            writing: keys of these sequences.
         """
         keys = {prompt.key for prompt in unread}
         for key in keys - self._keys:
@@ -67,7 +67,7 @@ class PromptPieces:
         of_oldest = min(room, int(self._of_oldest), tokens[0])
         counts = [of_oldest, *[0] * (len(unread) - 1)]
         used = {key: self._shares.used(key) for key in keys}
-        order = sorted(range(len(unread)), key=lambda place: (used[unread[place].key], tokens[place]))
+        order = sorted(range(len(unread)), key=lambda index: (used[unread[index].key], tokens[index]))
         _give(counts, tokens, order, room - of_oldest)
         for prompt, count in zip(unread, counts, strict=True):
             self._shares.charge(prompt.key, count)
@@ -78,12 +78,12 @@ class PromptPieces:
     def _save(self, waiting: int) -> None:
         """A step reads no prompts."""
         self._borne = 0.0
-        beside = self._cost.room(waiting, self._limits.step_factor) if waiting else None
-        self._saved = min(self._saved + (beside or 0.0), FIRST_PIECE, self._cost.piece(self._piece.seconds))
+        spare = self._cost.room(waiting, self._limits.step_factor) if waiting else None
+        self._saved = min(self._saved + (spare or 0.0), FIRST_PIECE, self._cost.piece(self._piece.seconds))
 
     def _room(self, waiting: int, unread: Sequence[Unread], writing: Collection[str]) -> int:
-        """How many tokens of prompts the step may read: beside rows that are written as much as these can bear, else
-        what takes no longer than others may wait for."""
+        """How many tokens of prompts the step may read: beside sequences that are written as much as these can bear,
+        else what takes no longer than others may wait for."""
         limits, most = self._limits, max(self._limits.step_tokens - waiting, self._limits.least_chunk)
         if not waiting:
             short = limits.step_factor * self._shortest_of_another(unread)
@@ -91,14 +91,14 @@ class PromptPieces:
             return int(min(most, max(min(piece, short), limits.least_chunk)))
         if limits.step_factor == math.inf:
             return most
-        beside = self._cost.room(waiting, limits.step_factor)
-        if beside is None:
+        spare = self._cost.room(waiting, limits.step_factor)
+        if spare is None:
             return 0
-        beside = max(beside, limits.least_chunk / REFRESH)  # prompts get on, however slow they are
-        beside = max(beside, self._of_many(waiting, unread, writing))
-        if beside >= limits.least_chunk:
-            return int(min(most, beside))
-        self._borne = min(self._borne + beside, limits.least_chunk)
+        spare = max(spare, limits.least_chunk / REFRESH)  # prompts get on, however slow they are
+        spare = max(spare, self._of_many(waiting, unread, writing))
+        if spare >= limits.least_chunk:
+            return int(min(most, spare))
+        self._borne = min(self._borne + spare, limits.least_chunk)
         shortest = min(prompt.tokens for prompt in unread)
         if shortest <= self._borne + self._saved:  # a short prompt is read at once, by what was saved before it came
             self._saved -= max(0.0, shortest - self._borne)
@@ -118,9 +118,10 @@ class PromptPieces:
         return shortest if shortest <= SHORT_TOKENS else math.inf
 
     def _of_many(self, waiting: int, unread: Sequence[Unread], writing: Collection[str]) -> float:
-        """What short prompts may have beyond what rows bear, up to a piece a step.
+        """What short prompts may have beyond what sequences bear, up to a piece a step.
 
-        Rows of keys that have short prompts themselves wait for these: then all are written together, which takes less
+        Sequences of keys that have short prompts themselves wait for these: then all are written together, which takes
+            less
         time than one after the other. Others bear more only where they are fewer keys than those that wait.
         """
         piece = self._cost.piece(self._piece.seconds)
@@ -137,7 +138,7 @@ class PromptPieces:
 
 def _give(counts: list[int], unread: Sequence[int], places: Iterable[int], room: int) -> None:
     """Give so many tokens to these prompts, one after the other."""
-    for place in places:
-        count = min(room, unread[place] - counts[place])
-        counts[place] += count
+    for index in places:
+        count = min(room, unread[index] - counts[index])
+        counts[index] += count
         room -= count

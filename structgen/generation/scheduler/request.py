@@ -63,7 +63,8 @@ class Request(SequenceTerms):
         output: fresh; it is the scheduler's while it is written.
         speculator: what drafts; None: nothing.
         streamed: how many tokens of the output, which then was ``take_up``, were streamed elsewhere, and are not again.
-        without: the prompt that it is guided away from, for a reader that does (`GuidedRows`); None: it is not guided.
+        without: the prompt that it is guided away from, for a reader that does (`GuidedSequences`); None: it is not
+            guided.
     """
 
     prompt: Sequence[int]
@@ -94,15 +95,15 @@ class Handle:
     admitted: float = 0.0
     preemptions: int = 0
     cached_tokens: int = 0
-    row: int = -1  # of the reader, while it is open
-    held: int = 0  # tokens of prompt and output that the row holds
+    sequence: int = -1  # of the reader, while it is open
+    held: int = 0  # tokens of prompt and output that the sequence holds
     drafts: DraftedSequence | None = None
     prediction: Prediction | None = None
     is_started: bool = False  # whether the output's beginning was looked at
     has_mask: bool = False  # whether what may come next is known
     late_masks: int = 0
     task: Task | None = None  # what is late: till it is done, the output is not the loop's
-    probation: int = 0  # tasks that must be in time till the row is waited for again
+    probation: int = 0  # tasks that must be in time till the sequence is waited for again
     owed: int = 0  # so many of them the last time that it was late
     is_hurried: bool = False
     turn: int = 0  # the step in which it was written last
@@ -125,7 +126,7 @@ class Handle:
         return self.state is State.READING and not self.preemptions and not self.request.streamed
 
     def unread(self, most: int | None = None) -> list[int]:
-        """Tokens of prompt and output that the row does not hold; at most so many, the first."""
+        """Tokens of prompt and output that the sequence does not hold; at most so many, the first."""
         prompt, written = self.request.prompt, self.output.token_ids
         end = self.length if most is None else self.held + most
         after = slice(max(0, self.held - len(prompt)), max(0, end - len(prompt)))

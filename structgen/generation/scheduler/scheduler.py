@@ -1,9 +1,11 @@
-"""One loop for one output and for many: rows join and leave at every step, each with its own constraint and drafts.
+"""One loop for one output and for many: sequences join and leave at every step, each with its own constraint and
+drafts.
 
-``step`` reads, in one call of the model, what every row that is being written waits for, with drafts of what may
-follow, and pieces of the prompts of rows that have joined; then it chooses tokens. Each row is what it would be on its
-own, whatever is read beside it: tokens are chosen from the logits after exactly the tokens before them
-(``choosing.choose``), and a row's random numbers depend on its seed and place only. An error of a row stays in the row.
+``step`` reads, in one call of the model, what every sequence that is being written waits for, with drafts of what may
+follow, and pieces of the prompts of sequences that have joined; then it chooses tokens. Each sequence is what it would
+be on its own, whatever is read beside it: tokens are chosen from the logits after exactly the tokens before them
+(``choosing.choose``), and a sequence's random numbers depend on its seed and place only. An error of a sequence stays
+in the sequence.
 
 Policy only: keys, values and logits are the reader's and the sampler's. ``submit`` and ``cancel`` may be called from
 any thread, ``step`` from one. Steps of schedulers of one model, each in a thread of its own, take turns.
@@ -34,15 +36,15 @@ from structgen.generation.scheduler.step import MIN_SHARED, ModelStep
 from structgen.generation.speculative.prediction import Prediction
 from structgen.generation.speculative.tree import DraftTree
 
-MAX_PREEMPTIONS = 3  # then a row keeps what it has
-LOOK_AGAIN = 0.01  # seconds, where all rows are late: others may come
+MAX_PREEMPTIONS = 3  # then a sequence keeps what it has
+LOOK_AGAIN = 0.01  # seconds, where all sequences are late: others may come
 
 
 class Scheduler:
     """Writes requests, many at once.
 
     Args:
-        reader: of the model; others may use it too, with rows of their own.
+        reader: of the model; others may use it too, with sequences of their own.
         limits: what it is held to.
         overlapped: whether masks are made while the model reads, for models that only begin to read when they are
             called (on an accelerator). Forced tokens are then seen a step later; the outputs are the same.
@@ -71,7 +73,7 @@ class Scheduler:
         self._withdrawn: deque[Handle] = deque()
         self._queue = Queue(self.limits.patience)
         self._open: list[Handle] = []  # being read or written, in the order of their admission
-        self._rows = _least(self.limits.rows, reader.max_rows) or 1  # fewer once memory has run out
+        self._most_sequences = _least(self.limits.sequences, reader.max_sequences) or 1  # fewer once memory has run out
         self._touched: list[Handle] = []
         self._drafting = Drafting()
         self._admission = SequenceAdmission(reader, self._max_bytes)
@@ -123,7 +125,7 @@ class Scheduler:
         return not (self._open or self.waiting or self._withdrawn)
 
     def close(self) -> None:
-        """Withdraw all that is not done, and forget its rows."""
+        """Withdraw all that is not done, and forget its sequences."""
         with self._turn:
             self._intake()
             for handle in [*self._open, *self._queue]:
@@ -132,7 +134,7 @@ class Scheduler:
             self._tasks.idle()
 
     def step(self) -> list[Event]:
-        """One call of the model for all rows, at most; what it did for each request."""
+        """One call of the model for all sequences, at most; what it did for each request."""
         with self._turn:
             return self._step()
 
@@ -147,8 +149,8 @@ class Scheduler:
         elif any(handle.task is not None for handle in [*self._open, *self._queue]):
             self._tasks.wait(LOOK_AGAIN)
         self._leave()
-        found = (event_of(handle) for handle in dict.fromkeys(self._touched))
-        events = [event for event in found if event is not None]
+        touched = (event_of(handle) for handle in dict.fromkeys(self._touched))
+        events = [event for event in touched if event is not None]
         self._touched.clear()
         if self.is_idle:
             self._tasks.idle()
@@ -166,7 +168,7 @@ class Scheduler:
             self._fail(handle, CancelledError("The request was withdrawn."))
 
     def _settle(self) -> None:
-        """Take up rows that were late."""
+        """Take up sequences that were late."""
         for handle in self._tasks.settled([*self._open, *self._queue]):
             self._touched.append(handle)
             output = handle.output
@@ -197,18 +199,19 @@ class Scheduler:
         self._leave()
 
     def _admit(self) -> None:
-        rows = Counter(handle.request.key for handle in self._open)
-        is_full = len(self._open) >= self._rows
+        sequences = Counter(handle.request.key for handle in self._open)
+        is_full = len(self._open) >= self._most_sequences
         if not len(self._queue) or (
-            is_full and not any(self._admission.is_owed(key, rows, self._open) for key in self._queue.waiting_keys())
+            is_full
+            and not any(self._admission.is_owed(key, sequences, self._open) for key in self._queue.waiting_keys())
         ):
             return
         now = self._clock()
-        for handle in self._queue.ordered(now, rows):
+        for handle in self._queue.ordered(now, sequences):
             key = handle.request.key
-            if len(self._open) >= self._rows and not self._admission.is_owed(key, rows, self._open):
+            if len(self._open) >= self._most_sequences and not self._admission.is_owed(key, sequences, self._open):
                 return
-            if self.limits.rows_a_key is not None and rows[key] >= self.limits.rows_a_key:
+            if self.limits.sequences_a_key is not None and sequences[key] >= self.limits.sequences_a_key:
                 continue
             if not handle.is_started and not self._start(handle):
                 if handle.task is not None:
@@ -218,20 +221,20 @@ class Scheduler:
                 continue
             if self._admission.shares_unread(handle, self._open):
                 continue
-            if len(self._open) >= self._rows:
-                self._take_row(rows)
+            if len(self._open) >= self._most_sequences:
+                self._take_slot(sequences)
             if not self._admission.has_room(handle, self._open):
                 return
             self._queue.remove(handle)
             self._begin(handle, now)
-            rows[key] += 1
+            sequences[key] += 1
 
-    def _take_row(self, rows: Counter[str]) -> None:
-        """Set aside the row that came last of the key that has most; what was read of it is kept for it."""
-        victim = max((each for each in self._open if yields(each, rows)), key=lambda each: each.admitted)
+    def _take_slot(self, sequences: Counter[str]) -> None:
+        """Set aside the sequence that came last of the key that has most; what was read of it is kept for it."""
+        victim = max((each for each in self._open if yields(each, sequences)), key=lambda each: each.admitted)
         with suppress(MemoryError):  # then it is read again
-            self.reader.remember(victim.row, victim.request.salt)
-        rows[victim.request.key] -= 1
+            self.reader.remember(victim.sequence, victim.request.salt)
+        sequences[victim.request.key] -= 1
         self._set_aside([victim])
 
     def _start(self, handle: Handle) -> bool:
@@ -254,7 +257,7 @@ class Scheduler:
         return handle.state is not State.DONE
 
     def _begin(self, handle: Handle, now: float) -> None:
-        handle.row, handle.held = self.reader.open(handle.unread(), handle.request.salt)
+        handle.sequence, handle.held = self.reader.open(handle.unread(), handle.request.salt)
         if not handle.preemptions:
             handle.admitted, handle.cached_tokens = now, min(handle.held, len(handle.request.prompt))
             self._queue.charge(handle.request.key, len(handle.request.prompt) - handle.cached_tokens)
@@ -270,45 +273,45 @@ class Scheduler:
             writing = self._turns.chosen(writing, reading)
         waiting = sum(len(handle.output.pending) for handle in writing)
         chunks = self._chunks(reading, waiting, {handle.request.key for handle in writing})
-        beside = waiting + sum(map(len, chunks.values()))
-        trees = self._draft(writing, beside)
+        other_tokens = waiting + sum(map(len, chunks.values()))
+        trees = self._draft(writing, other_tokens)
         self._leave()  # those whose drafters have failed
-        self._make_room(beside + sum(len(tree.nodes) for tree in trees.values()))
+        self._make_room(other_tokens + sum(len(tree.nodes) for tree in trees.values()))
         step = ModelStep(trees)
         for handle in writing:
             if handle.state is State.WRITING:  # not set aside
                 step.read_written(handle)
         for handle in reading:
-            if handle.state is State.READING and handle.row in chunks:
-                step.read_prompt(handle, chunks[handle.row])
+            if handle.state is State.READING and handle.sequence in chunks:
+                step.read_prompt(handle, chunks[handle.sequence])
         return step
 
     def _chunks(self, reading: Sequence[Handle], waiting: int, writing: Collection[str]) -> dict[int, list[int]]:
-        """What is read of the prompts, by row, beside rows of the keys ``writing``."""
+        """What is read of the prompts, by sequence, beside sequences of the keys ``writing``."""
         if not self.reader.reads_apart and self.limits.piece_seconds == math.inf:
-            return {handle.row: handle.unread() for handle in reading}  # whole, so that they stay together
+            return {handle.sequence: handle.unread() for handle in reading}  # whole, so that they stay together
         unread = [
             Unread(handle.length - handle.held, handle.length - handle.cached_tokens, handle.request.key)
             for handle in reading
         ]
         counts = self._pieces.counts(unread, waiting, writing)
-        return {handle.row: handle.unread(count) for handle, count in zip(reading, counts, strict=True) if count}
+        return {handle.sequence: handle.unread(count) for handle, count in zip(reading, counts, strict=True) if count}
 
-    def _draft(self, writing: Sequence[Handle], beside: int) -> dict[int, DraftTree]:
-        """Trees of the rows that have drafters, by row."""
+    def _draft(self, writing: Sequence[Handle], other_tokens: int) -> dict[int, DraftTree]:
+        """Trees of the sequences that have drafters, by sequence."""
         drafting = {id(each.output): each for each in writing if each.drafts is not None and not each.probation}
         trees = self._drafting.choose(
             [handle.drafts for handle in drafting.values() if handle.drafts is not None],
-            beside=beside,
+            other_tokens=other_tokens,
             writing=len(writing),
-            room=max(0, self.limits.step_tokens - beside),
+            room=max(0, self.limits.step_tokens - other_tokens),
             failed=lambda output, error: self._fail(drafting[id(output)], error),
         )
         pairs = zip(drafting.values(), trees, strict=True)
-        return {handle.row: tree for handle, tree in pairs if tree is not None}
+        return {handle.sequence: tree for handle, tree in pairs if tree is not None}
 
     def _make_room(self, tokens: int) -> None:
-        """Give up prefixes, then rows, until so many tokens fit."""
+        """Give up prefixes, then sequences, until so many tokens fit."""
         limit, needed = self._max_bytes, tokens * self.reader.token_bytes
         if limit is None or self.reader.bytes + needed <= limit:
             return
@@ -317,14 +320,14 @@ class Scheduler:
             pass
 
     def _preempt(self) -> bool:
-        """Give up a row that was not given up too often; the first stays. False: there is none."""
+        """Give up a sequence that was not given up too often; the first stays. False: there is none."""
         victims = [handle for handle in self._open[1:] if handle.preemptions < MAX_PREEMPTIONS]
         if victims:
             self._set_aside(victims)
         return bool(victims)
 
     def _set_aside(self, victims: Sequence[Handle]) -> None:
-        """Give up the keys and values of the row that matters least; it will be read anew."""
+        """Give up the keys and values of the sequence that matters least; it will be read anew."""
         now = self._clock()
         victim = max(victims, key=lambda handle: (self._queue.rank(handle, now), handle.admitted))
         self._open.remove(victim)
@@ -345,7 +348,7 @@ class Scheduler:
             return
         try:
             step.take(reading, self.reader, self._tasks.do, self._fail, overlapped=self._overlapped)
-        except Exception as error:  # not of a row: a sampler that cannot read these logits
+        except Exception as error:  # not of a sequence: a sampler that cannot read these logits
             for handle in step.handles:
                 self._fail(handle, error)
             return
@@ -357,13 +360,13 @@ class Scheduler:
         self.cost.observe(step.tokens, chunks, seconds)
 
     def _model_failed(self, step: ModelStep, error: Exception) -> None:
-        """Out of memory: half of the rows wait; all of them where they share what the call may have spoiled, and half
-        are taken up again. Anything else is the end of all rows that were read."""
+        """Out of memory: half of the sequences wait; all of them where they share what the call may have spoiled, and
+        half are taken up again. Anything else is the end of all sequences that were read."""
         out_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
         if out_of_memory and len(self._open) > 1:
             self.reader.forget_prefixes()
-            self._rows = len(self._open) // 2
-            while len(self._open) > (self._rows if self.reader.reads_apart else 0):
+            self._most_sequences = len(self._open) // 2
+            while len(self._open) > (self._most_sequences if self.reader.reads_apart else 0):
                 self._set_aside(self._open)
             return
         for handle in step.handles:
@@ -385,7 +388,7 @@ class Scheduler:
         self._touched.append(handle)
 
     def _leave(self) -> None:
-        """Rows that have failed, and those whose outputs are whole, leave."""
+        """Sequences that have failed, and those whose outputs are whole, leave."""
         for handle in list(self._open):
             if handle.state is not State.DONE and (handle.task is not None or handle.output.finish_reason is None):
                 continue
@@ -393,11 +396,11 @@ class Scheduler:
             goes_on = handle.error is None or isinstance(handle.error, QueueError)  # a chat; who asks again
             if goes_on and self.reader.shares_prefixes and handle.held >= MIN_SHARED:
                 with suppress(MemoryError):  # no room for what may never be asked for
-                    self.reader.remember(handle.row, handle.request.salt)
+                    self.reader.remember(handle.sequence, handle.request.salt)
             self._close(handle)
             self._finish(handle)
         if not self._open and not len(self._queue):
-            self._rows = self.limits.rows
+            self._most_sequences = self.limits.sequences
 
     def _finish(self, handle: Handle) -> None:
         """Nothing more comes of it."""
@@ -410,8 +413,8 @@ class Scheduler:
 
     def _close(self, handle: Handle) -> None:
         """Forget what was read of a request."""
-        self.reader.drop(handle.row)
-        handle.row, handle.held = -1, 0
+        self.reader.drop(handle.sequence)
+        handle.sequence, handle.held = -1, 0
 
 
 def _hurry(output: Output, has_mask: bool) -> None:

@@ -15,13 +15,14 @@ from structgen.generation.scheduler.tasks import PROBATION, Task, TaskThreads
 
 
 class SequenceTurns:
-    """Shares out the rows of a step.
+    """Shares out the sequences of a step.
 
-    A caller's rows hold up those of others by ``step_factor`` at most, as its prompts do: where a step of all rows
-    takes longer than that, each caller has as many of its rows written as fit, those first that have waited longest.
-    A short prompt counts as a row of its caller, so that it is not read beside all rows of another. Where others have
-    asked lately, the rows of one caller take a piece at most, so that the next request does not wait for all. Where a
-    step costs the same for one row and for many (on an accelerator), all rows are written.
+    A caller's sequences hold up those of others by ``step_factor`` at most, as its prompts do: where a step of all
+    sequences takes longer than that, each caller has as many of its sequences written as fit, those first that have
+    waited longest. A short prompt counts as a sequence of its caller, so that it is not read beside all sequences of
+    another. Where others have asked lately, the sequences of one caller take a piece at most, so that the next request
+    does not wait for all. Where a step costs the same for one sequence and for many (on an accelerator), all sequences
+    are written.
 
     Args:
         limits: ``step_factor`` of them.
@@ -34,30 +35,30 @@ class SequenceTurns:
         self._steps = 0
 
     def chosen(self, writing: Sequence[Handle], reading: Sequence[Handle]) -> list[Handle]:
-        """The rows that are written in the next step, in their order, beside those whose prompts are read."""
+        """The sequences that are written in the next step, in their order, beside those whose prompts are read."""
         self._steps += 1
         short = [handle for handle in reading if handle.length - handle.cached_tokens <= SHORT_TOKENS]
         most = self._most(Counter(handle.request.key for handle in [*writing, *short]))
         left = {handle.request.key: most for handle in writing}
-        found = set[int]()
+        result = set[int]()
         for handle in sorted(writing, key=lambda handle: handle.turn):
             if left[handle.request.key]:
                 left[handle.request.key] -= 1
                 handle.turn = self._steps
-                found.add(id(handle))
-        return [handle for handle in writing if id(handle) in found]
+                result.add(id(handle))
+        return [handle for handle in writing if id(handle) in result]
 
-    def _most(self, rows: Counter[str]) -> int:
-        """How many rows of each key a step writes."""
-        largest = max(rows.values(), default=0)
-        is_alone = len(rows) < 2
+    def _most(self, sequences: Counter[str]) -> int:
+        """How many sequences of each key a step writes."""
+        largest = max(sequences.values(), default=0)
+        is_alone = len(sequences) < 2
         if self._limits.step_factor == math.inf or (is_alone and not self._piece.has_several):
             return largest
-        most = 1 if is_alone else min(rows.values())
+        most = 1 if is_alone else min(sequences.values())
         bound = self._limits.step_factor * self._cost.seconds(most)
         if is_alone:
             bound = max(bound, self._piece.seconds)
-        while most < largest and self._cost.seconds(sum(min(count, most + 1) for count in rows.values())) <= bound:
+        while most < largest and self._cost.seconds(sum(min(count, most + 1) for count in sequences.values())) <= bound:
             most += 1
         return most if self._steps % REFRESH else min(largest, 2 * most)  # now and then, what more of them cost
 
@@ -66,11 +67,11 @@ Fail = Callable[[Handle, Exception], None]
 
 
 class SequenceTasks:
-    """Does what is to be done for rows, one thing at a time for each.
+    """Does what is to be done for sequences, one thing at a time for each.
 
     Args:
-        patience: seconds that a row is waited for; None: everything is done in the calling thread.
-        limit: seconds after which a late row fails; None: never.
+        patience: seconds that a sequence is waited for; None: everything is done in the calling thread.
+        limit: seconds after which a late sequence fails; None: never.
         fail: called with a sequence that raised, and what.
     """
 
@@ -79,8 +80,8 @@ class SequenceTasks:
         self._threads = None if patience is None else TaskThreads(patience)
 
     def do(self, acts: Sequence[tuple[Handle, Callable[[], None]]]) -> list[bool]:
-        """Do something for each of these rows: whether it is done, and without an error. Of a row that is late
-        ``Handle.task`` is set, until ``settled`` returns it."""
+        """Do something for each of these sequences: whether it is done, and without an error. Of a sequence that is
+        late ``Handle.task`` is set, until ``settled`` returns it."""
         tasks = [Task(handle.output, act) for handle, act in acts]
         waited = []
         for (handle, _), task in zip(acts, tasks, strict=True):
@@ -95,12 +96,12 @@ class SequenceTasks:
         return [self._is_done(handle, task) for (handle, _), task in zip(acts, tasks, strict=True)]
 
     def settled(self, handles: Iterable[Handle]) -> list[Handle]:
-        """Which of these rows were late and are no longer; rows that are too late fail."""
+        """Which of these sequences were late and are no longer; sequences that are too late fail."""
         if self._threads is None:
             return []
         self._threads.finished()
         now = time.monotonic()
-        found = []
+        result = []
         for handle in handles:
             task = handle.task
             if task is None or handle.state is State.DONE:
@@ -108,13 +109,13 @@ class SequenceTasks:
             if task.is_done:
                 handle.task = None
                 if self._is_done(handle, task):
-                    found.append(handle)
+                    result.append(handle)
             elif self._limit is not None and task.started is not None and now - task.started > self._limit:
                 self._fail(handle, MaskTimeoutError(_too_late(handle, self._limit)))
-        return found
+        return result
 
     def wait(self, seconds: float) -> None:
-        """Until a late row is ready, at most so long."""
+        """Until a late sequence is ready, at most so long."""
         if self._threads is not None:
             self._threads.wait(seconds)
 
@@ -137,7 +138,8 @@ class SequenceTasks:
 
 
 def _judge(handle: Handle, is_late: bool) -> None:
-    """How many tasks in time a row owes after this one: twice as many as the last time, half where it was long ago."""
+    """How many tasks in time a sequence owes after this one: twice as many as the last time, half where it was long
+    ago."""
     if is_late:
         handle.owed = min(PROBATION, 2 * handle.owed or 1)
         handle.probation = handle.owed

@@ -1,4 +1,4 @@
-"""What one call of the model reads for many rows, and what comes of it."""
+"""What one call of the model reads for many sequences, and what comes of it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Do = Callable[[Sequence[tuple[Handle, Callable[[], None]]]], Sequence[bool]]
 
 
 class _Undrafted:
-    """A row that a single token is chosen for."""
+    """A sequence that a single token is chosen for."""
 
     rule = None
-    place = 0
+    last_read = 0
 
     def __init__(self, handle: Handle, looks_ahead: bool) -> None:
         self.output, self._handle, self.looks_ahead = handle.output, handle, looks_ahead
@@ -42,11 +42,11 @@ class ModelStep:
     """One call of the model.
 
     Attributes:
-        handles: the rows that are read.
+        handles: the sequences that are read.
         parts: what is read of each.
-        trees: drafts, by row of the reader.
-        gained: tokens that each row was given, once it was ``taken``.
-        chosen: rows that a token was chosen for.
+        trees: drafts, by sequence of the reader.
+        gained: tokens that each sequence was given, once it was ``taken``.
+        chosen: sequences that a token was chosen for.
     """
 
     trees: dict[int, DraftTree]
@@ -61,21 +61,23 @@ class ModelStep:
         return sum(len(part.tokens) for part in self.parts)
 
     def read_prompt(self, handle: Handle, chunk: list[int]) -> None:
-        """Read on in a row's text."""
+        """Read on in succession's text."""
         self.handles.append(handle)
-        self.parts.append(Part(handle.row, chunk))
+        self.parts.append(Part(handle.sequence, chunk))
 
     def read_written(self, handle: Handle) -> None:
-        """Read what a row has written, and its drafts."""
-        tree, pending = self.trees.get(handle.row), handle.output.pending
+        """Read what a sequence has written, and its drafts."""
+        tree, pending = self.trees.get(handle.sequence), handle.output.pending
         part = (
-            Part(handle.row, list(pending)) if tree is None else Part(handle.row, *tree.flat(pending), last_only=False)
+            Part(handle.sequence, list(pending))
+            if tree is None
+            else Part(handle.sequence, *tree.flat(pending), last_only=False)
         )
         self.handles.append(handle)
         self.parts.append(part)
 
     def take(self, reading: Reading, reader: RaggedReader, do: Do, fail: Fail, *, overlapped: bool) -> None:
-        """Choose a token of every row that was read to its end, and go along drafts as far as they were right.
+        """Choose a token of every sequence that was read to its end, and go along drafts as far as they were right.
 
         Args:
             do: see ``SequenceTasks.do``.
@@ -95,7 +97,7 @@ class ModelStep:
         for handle, start, count in zip(self.handles, reading.starts, reading.counts, strict=True):
             handle.output.stats.target_forwards += 1
             walk: Walk | None = handle.drafts
-            if handle.row not in self.trees:
+            if handle.sequence not in self.trees:
                 with guarded(handle.output, failed):
                     walk = _arrived(handle, count, reader, overlapped)
             if walk is not None and handle.state is State.WRITING:
@@ -104,18 +106,19 @@ class ModelStep:
         self.chosen = len(walks)
         verify(walks, reading.logits, starts, run, failed)
         for handle, part, start in zip(self.handles, self.parts, reading.starts, strict=True):
-            if handle.row in self.trees and handle.drafts is not None and handle.state is State.WRITING:
+            if handle.sequence in self.trees and handle.drafts is not None and handle.state is State.WRITING:
                 with guarded(handle.output, failed):
                     whole = reading.logits[start : start + len(part.tokens)]
                     kept = handle.drafts.finish(whole) if handle.task is None else handle.drafts.leave()
-                    reader.keep(handle.row, kept)
+                    reader.keep(handle.sequence, kept)
                     handle.held += len(kept)
         pairs = zip(self.handles, before, strict=True)
-        self.gained = [len(handle.output.token_ids) - known if handle.task is None else 0 for handle, known in pairs]
+        self.gained = [len(handle.output.token_ids) - cached if handle.task is None else 0 for handle, cached in pairs]
 
 
 def _arrived(handle: Handle, count: int, reader: RaggedReader, overlapped: bool) -> Walk | None:
-    """Note that ``count`` tokens of a row without drafts were read. The row, if a token can now be chosen for it."""
+    """Note that ``count`` tokens of a sequence without drafts were read. The sequence, if a token can now be chosen for
+    it."""
     output = handle.output
     handle.held += count
     if handle.state is State.WRITING:
@@ -126,7 +129,7 @@ def _arrived(handle: Handle, count: int, reader: RaggedReader, overlapped: bool)
         output.pending.clear()
         handle.state = State.WRITING
         if reader.shares_prefixes and len(handle.request.prompt) >= MIN_SHARED:
-            reader.remember(handle.row, handle.request.salt)
+            reader.remember(handle.sequence, handle.request.salt)
     if not handle.has_mask:
         output.advance_forced()
         handle.has_mask = True

@@ -1,11 +1,11 @@
-"""Threads beside the loop for what may take long: a row whose mask is late waits alone, and the others go on.
+"""Threads beside the loop for what may take long: a sequence whose mask is late waits alone, and the others go on.
 
-What is to be done for a row between two calls of the model (take a token, see what must follow, make the next mask) is
-a ``Task``. The tasks of a step run one after the other in one thread, the *lane*, and the loop waits for them, so all
-is as if it did them itself. A task that takes longer than ``patience`` is *late*: the loop goes on without it, and what
-stands after it moves to a new lane. Rows that were late lately have threads of their own, and nobody waits for them.
-Kernels release the GIL. A task that holds it slows the loop down, but does not stop it: how much says the interpreter's
-switch interval, which belongs to whoever owns the process (the server lowers its own).
+What is to be done for a sequence between two calls of the model (take a token, see what must follow, make the next
+mask) is a ``Task``. The tasks of a step run one after the other in one thread, the *lane*, and the loop waits for them,
+so all is as if it did them itself. A task that takes longer than ``patience`` is *late*: the loop goes on without it,
+and what stands after it moves to a new lane. Sequences that were late lately have threads of their own, and nobody
+waits for them. Kernels release the GIL. A task that holds it slows the loop down, but does not stop it: how much says
+the interpreter's switch interval, which belongs to whoever owns the process (the server lowers its own).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from queue import SimpleQueue
 
 from structgen.generation.decoding.output import Output
 
-PROBATION = 16  # tasks in time, at most, after which a row that was late is waited for again
+PROBATION = 16  # tasks in time, at most, after which a sequence that was late is waited for again
 SLOW_THREADS = 4
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from structgen.generation.decoding.hypothesis import Hypothesis
 from structgen.generation.decoding.prompts import Prompt
-from structgen.generation.models.guided_rows import log_softmax, pushed
+from structgen.generation.models.guided_sequences import log_softmax, pushed
 from structgen.generation.models.prefix_reader import Logits, Prefix, PromptReader
 from structgen.generation.search.method import check_number
 from structgen.generation.search.space import Distribution, distribution, distribution_of

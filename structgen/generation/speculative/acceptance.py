@@ -47,16 +47,16 @@ class Calibration:
 
     def __call__(self, chance: float) -> float:
         """The share of paths with such an estimate that was accepted; the estimate where little is known."""
-        place = min(-2 * math.log2(chance), 2.0 * CALIBRATED_OCTAVES) if chance > 0 else 2.0 * CALIBRATED_OCTAVES
-        low = int(place)
+        position = min(-2 * math.log2(chance), 2.0 * CALIBRATED_OCTAVES) if chance > 0 else 2.0 * CALIBRATED_OCTAVES
+        low = int(position)
         high = min(low + 1, 2 * CALIBRATED_OCTAVES)
         first, second = self._bins[low].mean(chance), self._bins[high].mean(chance)
-        return first + (place - low) * (second - first)
+        return first + (position - low) * (second - first)
 
     def learn(self, chance: float, right: bool) -> None:
         """A path with this estimate was judged."""
-        place = round(-2 * math.log2(max(chance, 1e-9)))
-        self._bins[min(place, 2 * CALIBRATED_OCTAVES)].add(right)
+        position = round(-2 * math.log2(max(chance, 1e-9)))
+        self._bins[min(position, 2 * CALIBRATED_OCTAVES)].add(right)
 
 
 class Acceptance:
@@ -105,10 +105,12 @@ class Acceptance:
         logits, odds = [], []
         for evidence in proposed:
             few = min(len(evidence), MANY)
-            own = [_logit(self._counts[one].mean()) for one in evidence]
+            logits_alone = [_logit(self._counts[one].mean()) for one in evidence]
             weights = (self._weights.get((few, one[0]), WEIGHTS[few - 1]) for one in evidence)
-            total = self._bias[few - 1] + sum(weight * logit for weight, logit in zip(weights, own, strict=True))
-            logits.append(own)
+            total = self._bias[few - 1] + sum(
+                weight * logit for weight, logit in zip(weights, logits_alone, strict=True)
+            )
+            logits.append(logits_alone)
             odds.append(math.exp(min(total, LARGEST)))
         whole = 1 + sum(odds)
         return [each / whole for each in odds], logits

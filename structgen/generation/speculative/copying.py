@@ -69,8 +69,8 @@ class _CopySource(Source):
     def _starting(self, node: Node) -> list[tuple[int, tuple[int, ...]]]:
         """Values that may begin after a node."""
         path = b"".join(self._vocabulary.tokens[token] for token in node.path())
-        found = _KEY.search((self._written + path)[-TAIL_BYTES:])
-        return self._spelled(self._of_key(found[1]), b"") if found else []
+        match = _KEY.search((self._written + path)[-TAIL_BYTES:])
+        return self._spelled(self._of_key(match[1]), b"") if match else []
 
     def _begun_in(self, written: bytes) -> list[tuple[int, tuple[int, ...]]]:
         """What is left of values that the output stands in."""
@@ -83,10 +83,10 @@ class _CopySource(Source):
         return [(rank, tokens) for rank, tokens in spelled if tokens]
 
     def _of_key(self, key: bytes) -> list[bytes]:
-        known = self._values.get(key)
-        if known is None:
-            known = self._values[key] = list(islice(dict.fromkeys(self._find(key)), MAX_VALUES))
-        return known
+        values = self._values.get(key)
+        if values is None:
+            values = self._values[key] = list(islice(dict.fromkeys(self._find(key)), MAX_VALUES))
+        return values
 
     def _find(self, key: bytes) -> Iterator[bytes]:
         """Texts after the name in the prompt, the last first: to the end of the line or sentence, or a quote."""
@@ -95,5 +95,5 @@ class _CopySource(Source):
             return
         name = rb"[\s_-]?".join(map(re.escape, words))
         expression = re.compile(rb"(?<!\w)" + name + _BETWEEN + rb'([^"\n]{1,%d})' % LENGTH, re.IGNORECASE)
-        for found in reversed(list(expression.finditer(self._prompt))):
-            yield re.split(rb'[",;\n]|\. |\.$', found[1])[0].rstrip()
+        for match in reversed(list(expression.finditer(self._prompt))):
+            yield re.split(rb'[",;\n]|\. |\.$', match[1])[0].rstrip()

@@ -24,7 +24,7 @@ NOISE = 0.1  # of a step's logarithm
 DRIFT, CURVE_DRIFT = 0.03, 0.01  # a step, of how fast the machine is, and of the curve
 OUTLIER = 3.0  # deviations that a step counts for at most
 REFRESH = 8  # steps between two looks at what was learned
-TOLD_APART = 0.01  # of the logarithm of a time, from which on what was learned is another curve
+NOTICEABLE = 0.01  # of the logarithm of a time, from which on what was learned is another curve
 FIRST_PLAIN, EVERY_PLAIN = 2, 64  # steps with drafts, after which one goes without: at first, and when all is known
 
 
@@ -69,8 +69,8 @@ class CostCurve:
         slope = 0.0
         if len(self.counts) > 1:
             slope = (self.times[-1] - self.times[-2]) / (last - self.counts[-2])
-        known = np.interp(np.arange(1, last + 1), self.counts, self.times)
-        table = np.concatenate(([0.0], known, known[-1] + slope * np.arange(1, 4 * last)))
+        table_part = np.interp(np.arange(1, last + 1), self.counts, self.times)
+        table = np.concatenate(([0.0], table_part, table_part[-1] + slope * np.arange(1, 4 * last)))
         object.__setattr__(self, "_table", table.tolist())
         object.__setattr__(self, "_marginals", _marginals(table[: last + 2]).tolist())
 
@@ -153,7 +153,7 @@ class LearnedCost:
         self._covariance[1:, 1:] = scale * np.exp(-0.5 * apart**2) + PRIOR_SLOPE**2 * np.outer(places, places)
         self._drift = np.array([DRIFT**2, 0.0, *[CURVE_DRIFT**2] * (len(KNOTS) - 1)])
         self._curve, self._steps = replace(self._prior, seconds=seconds), 0
-        self._told = np.full_like(self._mean, -np.inf)  # logarithms of the curve's seconds and times
+        self._reported = np.full_like(self._mean, -np.inf)  # logarithms of the curve's seconds and times
         self._drafted, self._every = 0, FIRST_PLAIN  # steps since the last without drafts, and till the next
 
     @property
@@ -207,9 +207,9 @@ class LearnedCost:
         if self._steps % REFRESH == 0 or self._steps <= REFRESH:
             weights = 1 / np.maximum(np.diagonal(self._covariance)[1:], 1e-9)
             logs = _ascending(self._logs + self._mean[1:], weights)
-            found = np.concatenate(([self._mean[0]], logs - logs[0]))
-            if np.abs(found - self._told).max() > TOLD_APART:
-                self._told, times = found, np.exp(found)
+            logarithms = np.concatenate(([self._mean[0]], logs - logs[0]))
+            if np.abs(logarithms - self._reported).max() > NOTICEABLE:
+                self._reported, times = logarithms, np.exp(logarithms)
                 self._curve = CostCurve(KNOTS, tuple(times[1:].tolist()), float(times[0]))
 
 
@@ -232,7 +232,7 @@ def _weights(tokens: int) -> Floats:
     that of the last one."""
     weights = np.zeros(1 + len(KNOTS))
     weights[0] = 1.0
-    place = float(np.interp(math.log(tokens), _LOG_KNOTS, _PLACES))
-    low = min(int(place), len(KNOTS) - 2)
-    weights[1 + low], weights[2 + low] = 1 - (place - low), place - low
+    position = float(np.interp(math.log(tokens), _LOG_KNOTS, _PLACES))
+    low = min(int(position), len(KNOTS) - 2)
+    weights[1 + low], weights[2 + low] = 1 - (position - low), position - low
     return weights

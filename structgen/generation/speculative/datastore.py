@@ -55,8 +55,8 @@ class Datastore:
         tokens = np.array(flat, dtype=np.uint32)
         backwards = tokens[::-1].astype(">u4").tobytes()
         count, size = len(tokens), TAIL * WIDTH
-        places = [place for place in range(1, count) if flat[place] != SEPARATOR]
-        places.sort(key=lambda place: backwards[WIDTH * (count - place) : WIDTH * (count - place) + size])
+        places = [position for position in range(1, count) if flat[position] != SEPARATOR]
+        places.sort(key=lambda position: backwards[WIDTH * (count - position) : WIDTH * (count - position) + size])
         return cls(tokens, np.array(places, dtype=np.int32), fingerprint(vocabulary))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -81,8 +81,8 @@ class Datastore:
                 f"The datastore {path} holds tokens of another vocabulary; build it with this model: "
                 "structgen datastore --model ..."
             )
-        known = tokens.ndim == order.ndim == 1 and tokens.dtype == np.uint32 and order.dtype == np.int32
-        if not known or not (
+        is_layout = tokens.ndim == order.ndim == 1 and tokens.dtype == np.uint32 and order.dtype == np.int32
+        if not is_layout or not (
             ((tokens < vocabulary.size) | (tokens == SEPARATOR)).all() and ((order >= 0) & (order < len(tokens))).all()
         ):
             raise GenerationError(f"The datastore {path} is damaged; make it anew with: structgen datastore")
@@ -94,17 +94,17 @@ class Datastore:
         key = b"".join(token.to_bytes(WIDTH, "big") for token in reversed(tail[-TAIL:]))
         middle = bisect_left(self._order, key, key=self._before)
         places = self._order[max(0, middle - NEIGHBOURS) : middle + NEIGHBOURS]
-        lengths = [_common(key, self._before(place)) for place in places]
+        lengths = [_common(key, self._before(position)) for position in places]
         best = max(lengths, default=0)
         if best == 0:
             return 0, Counter()
         return best, Counter(
-            int(self.tokens[place]) for place, length in zip(places, lengths, strict=True) if length == best
+            int(self.tokens[position]) for position, length in zip(places, lengths, strict=True) if length == best
         )
 
-    def _before(self, place: int) -> bytes:
+    def _before(self, position: int) -> bytes:
         """The tokens before a place, backwards."""
-        start = WIDTH * (len(self.tokens) - place)
+        start = WIDTH * (len(self.tokens) - position)
         return self._backwards[start : start + TAIL * WIDTH]
 
 
@@ -122,10 +122,10 @@ class RetrievalDrafter:
         return _RetrievalSource(self)
 
     def _following(self, tail: tuple[int, ...]) -> list[Proposal]:
-        length, found = self.store.following(tail)
-        total = found.total()
+        length, counts = self.store.following(tail)
+        total = counts.total()
         proposals = []
-        for rank, (token, times) in enumerate(found.most_common(BRANCHES)):
+        for rank, (token, times) in enumerate(counts.most_common(BRANCHES)):
             share = times / total
             prior = share * length / (length + 1.0)
             proposals.append(Proposal(token, (NAME, min(length, 12), min(rank, 2), int(4 * share)), prior))
@@ -142,8 +142,10 @@ class _RetrievalSource(Source):
         self._written += len(tokens)
 
     def propose(self, node: Node) -> list[Proposal]:
-        own = self._written + node.depth  # tokens of the output: what it begins with is what texts begin with
-        return self._drafter.following(node.tail if own >= TAIL else (SEPARATOR, *node.tail[len(node.tail) - own :]))
+        output_length = self._written + node.depth  # tokens of the output: what it begins with is what texts begin with
+        return self._drafter.following(
+            node.tail if output_length >= TAIL else (SEPARATOR, *node.tail[len(node.tail) - output_length :])
+        )
 
 
 def is_datastore(path: str | os.PathLike[str]) -> bool:
@@ -164,7 +166,7 @@ def fingerprint(vocabulary: Vocabulary) -> str:
 def _common(one: bytes, other: bytes) -> int:
     """Tokens that two encoded texts have in common at their start."""
     length = min(len(one), len(other))
-    place = 0
-    while place < length and one[place : place + WIDTH] == other[place : place + WIDTH]:
-        place += WIDTH
-    return place // WIDTH
+    offset = 0
+    while offset < length and one[offset : offset + WIDTH] == other[offset : offset + WIDTH]:
+        offset += WIDTH
+    return offset // WIDTH

@@ -30,12 +30,12 @@ class CanonicalTokens:
 
     def __call__(self, text: bytes) -> tuple[int, ...]:
         """Token ids whose bytes are ``text``, or start it; empty where the tokenizer spells something else."""
-        known = self._known.get(text)
-        if known is None:
+        ids = self._known.get(text)
+        if ids is None:
             if len(self._known) >= KNOWN_TEXTS:
                 self._known.clear()
-            known = self._known[text] = self.spell(text)
-        return known
+            ids = self._known[text] = self.spell(text)
+        return ids
 
     def spell(self, text: bytes) -> tuple[int, ...]:
         """The same, and not kept."""
@@ -43,9 +43,9 @@ class CanonicalTokens:
             return self._spell_text(text)
         spelled: list[int] = []  # special tokens are what they are; text between them is spelled apart
         for piece in pieces(text, self._vocabulary.size):
-            own = (piece,) if isinstance(piece, int) else self._spell_text(piece)
-            spelled += own
-            if isinstance(piece, bytes) and sum(len(self._vocabulary.tokens[token]) for token in own) < len(piece):
+            ids = (piece,) if isinstance(piece, int) else self._spell_text(piece)
+            spelled += ids
+            if isinstance(piece, bytes) and sum(len(self._vocabulary.tokens[token]) for token in ids) < len(piece):
                 break
         return tuple(spelled)
 

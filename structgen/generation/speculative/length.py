@@ -143,16 +143,17 @@ class Pause:
         self._steps -= 1
         return self._steps >= 0
 
-    def observe(self, nodes: int, tokens: int, seconds: float, beside: int = 1, rows: int = 1) -> None:
+    def observe(self, nodes: int, tokens: int, seconds: float, other_tokens: int = 1, sequences: int = 1) -> None:
         """A step with so many draft nodes gave so many tokens; drafting took ``seconds``.
 
-        Among others, what the drafts took is weighed by what the step gives without them: ``rows`` tokens in the time
-        of the ``beside`` tokens that it reads anyway.
+        Among others, what the drafts took is weighed by what the step gives without them: ``sequences`` tokens in the
+            time
+        of the ``other_tokens`` tokens that it reads anyway.
         """
-        extra = self.curve(beside + nodes) - self.curve(beside)
+        extra = self.curve(other_tokens + nodes) - self.curve(other_tokens)
         if self.curve.seconds:
             extra += (1.0 if nodes else UNREAD) * seconds / self.curve.seconds
-        self._credit += tokens - 1 - extra * rows / self.curve(beside)
+        self._credit += tokens - 1 - extra * sequences / self.curve(other_tokens)
         if self._credit < 0:
             self._steps, self._next = self._next, min(2 * self._next, LONGEST_PAUSE)
             self._credit = TRIAL_LOSS
@@ -196,34 +197,36 @@ class Bandit(_Keep):
 
 
 def allocate(
-    rows: Sequence[Sequence[float]], rate: float, curve: Cost, *, beside: int, room: int | None = None
+    sequences: Sequence[Sequence[float]], rate: float, curve: Cost, *, other_tokens: int, room: int | None = None
 ) -> list[int]:
-    """How many nodes each row of a step gets: of all rows' drafts the likeliest, as many as pay (TETRIS, Wu et al.
-    2025; SmartSpec, Liu et al. 2024).
+    """How many nodes each sequence of a step gets: of all sequences' drafts the likeliest, as many as pay (TETRIS, Wu
+    et al. 2025; SmartSpec, Liu et al. 2024).
 
-    A step reads ``beside`` tokens anyway, and costs by the tokens that it reads. The set of drafts with the greatest
+    A step reads ``other_tokens`` anyway, and costs by the tokens that it reads. The set of drafts with the greatest
     expected tokens - rate · time is looked for among all numbers of drafts: the curve has steps, after which further
     places cost little. No drafts at all compete. Chances fall along every path, so the likeliest are closed under
     ancestors. O(n log n).
 
     Args:
-        rows: each row's chances, descending.
+        sequences: each sequence's chances, descending.
         rate: tokens of the step for the time of a forward of one token.
         curve: the cost by tokens in all.
         room: drafts that fit at most; None: all.
     """
     order = sorted(
-        (-chance, place, row) for row, chances in enumerate(rows) for place, chance in enumerate(_falling(chances))
+        (-chance, index, sequence)
+        for sequence, chances in enumerate(sequences)
+        for index, chance in enumerate(_falling(chances))
     )
-    best, best_value, gain = 0, -rate * curve(beside), 0.0
+    best, best_value, gain = 0, -rate * curve(other_tokens), 0.0
     for count, (negative, _, _) in enumerate(order[:room], 1):
         gain -= negative
-        value = gain - rate * curve(beside + count)
+        value = gain - rate * curve(other_tokens + count)
         if value > best_value:
             best, best_value = count, value
-    counts = [0] * len(rows)
-    for _, _, row in order[:best]:
-        counts[row] += 1
+    counts = [0] * len(sequences)
+    for _, _, sequence in order[:best]:
+        counts[sequence] += 1
     return counts
 
 

@@ -52,27 +52,27 @@ class _LookaheadSource(Source):
         self._rows = {root: 0}
 
     def propose(self, node: Node) -> list[Proposal]:
-        found = self._pool.propose(NAME, node.tail)
-        place = self._rows.get(node)
-        if place is None and node.parent in self._rows:
+        proposals = self._pool.propose(NAME, node.tail)
+        row = self._rows.get(node)
+        if row is None and node.parent in self._rows:
             above = self._rows[node.parent]
             if above < len(self._guesses) and self._guesses[above] == node.token:
-                place = self._rows[node] = above + 1
-        if place is not None and place < len(self._guesses):
-            guess = self._guesses[place]
-            if all(proposal.token != guess for proposal in found):
-                found.append(Proposal(guess, (NAME, "guess", place), 0.4 / (place + 1)))
-        return found
+                row = self._rows[node] = above + 1
+        if row is not None and row < len(self._guesses):
+            guess = self._guesses[row]
+            if all(proposal.token != guess for proposal in proposals):
+                proposals.append(Proposal(guess, (NAME, "guess", row), 0.4 / (row + 1)))
+        return proposals
 
     def observe(self, step: Step) -> None:
-        for node, place in self._rows.items():
+        for node, row in self._rows.items():
             if node.index < 0 and node is not step.tree.root:
                 continue
             said = _likeliest(step.logits_after(node))
             self._pool.separate()
             self._pool.extend([*node.tail[-2:], said])
-            if place < len(self._guesses):
-                self._guesses[place] = said
+            if row < len(self._guesses):
+                self._guesses[row] = said
 
 
 def _likeliest(logits: Any) -> int:

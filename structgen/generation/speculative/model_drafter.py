@@ -92,8 +92,10 @@ class _ModelSource(Source):
 
     def propose(self, node: Node) -> list[Proposal]:
         drafter = self._drafter
-        own = any(evidence[0] == self.name for evidence in node.evidence)
-        if node.depth >= drafter.length or (node.parent is not None and not (own and node.chance >= drafter.stop)):
+        is_drafted_here = any(evidence[0] == self.name for evidence in node.evidence)
+        if node.depth >= drafter.length or (
+            node.parent is not None and not (is_drafted_here and node.chance >= drafter.stop)
+        ):
             return []
         allowed = self._allowed(node)
         logits = to_numpy(self._reader.logits(node.path()))[: self._size]
@@ -144,25 +146,25 @@ class DraftReader:
     def extend(self, tokens: Sequence[int]) -> None:
         """Add tokens to the text; what was read of them as a path stays read."""
         self._text += tokens
-        known = common(self._path, tokens)
+        shared = common(self._path, tokens)
         self.drafted += len(self._path)
-        self.accepted += known
-        self._crop(known)
-        self._read, self._path = self._read + known, ()
+        self.accepted += shared
+        self._crop(shared)
+        self._read, self._path = self._read + shared, ()
 
     def logits(self, path: tuple[int, ...]) -> Any:
         """The logits [V] after the text and ``path``."""
-        known = common(self._path, path)
-        new = [*self._text[self._read :], *path[known:]]
+        shared = common(self._path, path)
+        new = [*self._text[self._read :], *path[shared:]]
         if self._cache is None:
             first, self._cache = self._model.prefill([new])
             self._read, self._path = len(self._text), path
             return first[0]
         if not new:  # all read already: once more, for the logits
             new = [(path or self._text)[-1]]
-            self._crop(known - 1)
+            self._crop(shared - 1)
         else:
-            self._crop(known)
+            self._crop(shared)
         self._read, self._path = len(self._text), path
         return self._model.forward([new], self._cache)[0, -1]
 

@@ -30,9 +30,9 @@ class NgramIndex:
         for token in tokens:
             for length in LENGTHS:
                 if length <= len(tail):
-                    known = self._followers.setdefault(tail[-length:], {})
-                    known.pop(token, None)
-                    known[token] = None
+                    followers = self._followers.setdefault(tail[-length:], {})
+                    followers.pop(token, None)
+                    followers[token] = None
             tail = (*tail[1 - TAIL :], token)
         self._tail = tail
 
@@ -42,19 +42,21 @@ class NgramIndex:
 
     def propose(self, name: str, tail: tuple[int, ...]) -> list[Proposal]:
         """Up to ``BRANCHES`` tokens that followed the longest known contexts, by its length, then the latest first."""
-        found: dict[int, Proposal] = {}
+        proposals: dict[int, Proposal] = {}
         for length in LENGTHS:
-            known = self._followers.get(tail[-length:]) if length <= len(tail) else None
-            if known is None:
+            followers = self._followers.get(tail[-length:]) if length <= len(tail) else None
+            if followers is None:
                 continue
-            others = min(len(known), 3)
+            others = min(len(followers), 3)
             prior = PRIORS[length] if others == 1 else 0.7 * PRIORS[length]
-            for rank, token in enumerate(reversed(known)):
-                if len(found) >= BRANCHES:
-                    return list(found.values())
-                if token not in found:
-                    found[token] = Proposal(token, (name, length, rank, others), prior * LATER_BRANCH ** len(found))
-        return list(found.values())
+            for rank, token in enumerate(reversed(followers)):
+                if len(proposals) >= BRANCHES:
+                    return list(proposals.values())
+                if token not in proposals:
+                    proposals[token] = Proposal(
+                        token, (name, length, rank, others), prior * LATER_BRANCH ** len(proposals)
+                    )
+        return list(proposals.values())
 
 
 class NgramDrafter:

@@ -30,26 +30,26 @@ class Prediction:
     def __init__(self, tokens: Iterable[int]) -> None:
         self.tokens = tuple(tokens)
 
-    def after(self, place: tuple[int, int], tail: tuple[int, ...]) -> tuple[int, int]:
+    def after(self, position: tuple[int, int], tail: tuple[int, ...]) -> tuple[int, int]:
         """The place after one more token, the last of ``tail`` (the last ``TAIL`` of the output)."""
-        index, agreed = place
+        index, agreed = position
         if index < len(self.tokens) and self.tokens[index] == tail[-1]:
             return index + 1, min(agreed + 1, SURE)
         for length in LENGTHS:
-            found = self._places.get(tail[-length:], []) if length <= len(tail) else []
-            if found and (length > 1 or len(found) == 1):  # of one token many are alike
-                right = bisect_left(found, index)
-                near = found[max(0, right - 1) : right + 1]
+            places = self._places.get(tail[-length:], []) if length <= len(tail) else []
+            if places and (length > 1 or len(places) == 1):  # of one token many are alike
+                right = bisect_left(places, index)
+                near = places[max(0, right - 1) : right + 1]
                 return min(near, key=lambda each: abs(each - index)), length
         return index + 1, 0
 
     def agreed(self, tokens: Sequence[int]) -> int:
         """How many of its tokens came where they were expected, in an output of these tokens."""
-        place, tail, count = self.START, tuple[int, ...](), 0
+        position, tail, count = self.START, tuple[int, ...](), 0
         for token in tokens:
-            count += place[0] < len(self.tokens) and self.tokens[place[0]] == token
+            count += position[0] < len(self.tokens) and self.tokens[position[0]] == token
             tail = (*tail[1 - TAIL :], token)
-            place = self.after(place, tail)
+            position = self.after(position, tail)
         return min(count, len(self.tokens))
 
     @cached_property
@@ -85,8 +85,8 @@ class PredictionSource(Source):
         return [Proposal(self._prediction.tokens[index], (NAME, length), PRIORS.get(length, SUBSTITUTED))]
 
     def _advanced(self, tokens: Sequence[int]) -> tuple[tuple[int, int], tuple[int, ...]]:
-        place, tail = self._place, self._written
+        position, tail = self._place, self._written
         for token in tokens:
             tail = (*tail[1 - TAIL :], token)
-            place = self._prediction.after(place, tail)
-        return place, tail
+            position = self._prediction.after(position, tail)
+        return position, tail

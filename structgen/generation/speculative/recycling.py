@@ -65,7 +65,7 @@ class _RecyclingSource(Source):
 
     def observe(self, step: Step) -> None:
         kept = list(step.kept)  # what was not accepted stood in no text
-        self._drafter.learn([step.tokens[place] for place in kept], step.logits[kept])
+        self._drafter.learn([step.tokens[index] for index in kept], step.logits[kept])
 
 
 def likeliest(logits: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
@@ -73,8 +73,8 @@ def likeliest(logits: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
     if getattr(getattr(logits, "device", None), "type", "cpu") == "cpu":
         rows = to_numpy(logits)
         count = min(count, rows.shape[1])
-        found = [_likeliest(row, count) for row in rows]
-        return np.stack([ids for ids, _ in found]), np.stack([probs for _, probs in found])
+        likeliest_pairs = [_likeliest(row, count) for row in rows]
+        return np.stack([ids for ids, _ in likeliest_pairs]), np.stack([probs for _, probs in likeliest_pairs])
     best, order = logits.float().topk(min(count, logits.shape[1]), dim=1)
     probs = (best - logits.float().logsumexp(dim=1, keepdim=True)).exp()
     return order.cpu().numpy(), probs.double().cpu().numpy()

@@ -56,23 +56,23 @@ class ShapeDrafter:
             self._followers.clear()
         for length in LENGTHS:
             if length <= len(shape):
-                known = self._followers.setdefault(shape[-length:], {})
-                known.pop(token, None)
-                known[token] = None
+                followers = self._followers.setdefault(shape[-length:], {})
+                followers.pop(token, None)
+                followers[token] = None
 
     def propose(self, shape: Shape, run: int) -> list[Proposal]:
         """What followed the longest known ends of a shape, the latest first. ``run``: tokens since the punctuation."""
-        found: dict[int, Proposal] = {}
+        proposals: dict[int, Proposal] = {}
         within = WITHIN if run else 1.0
         for length in LENGTHS:
-            known = self._followers.get(shape[-length:]) if length <= len(shape) else None
-            for token in reversed(known) if known else ():
-                if len(found) >= BRANCHES:
-                    return list(found.values())
-                if token not in found:
-                    rank = len(found)
-                    found[token] = Proposal(token, (NAME, length, rank, min(run, RUN)), PRIORS[rank] * within)
-        return list(found.values())
+            followers = self._followers.get(shape[-length:]) if length <= len(shape) else None
+            for token in reversed(followers) if followers else ():
+                if len(proposals) >= BRANCHES:
+                    return list(proposals.values())
+                if token not in proposals:
+                    rank = len(proposals)
+                    proposals[token] = Proposal(token, (NAME, length, rank, min(run, RUN)), PRIORS[rank] * within)
+        return list(proposals.values())
 
     def _kind(self, token: int) -> int:
         data = self._vocabulary.tokens[token] if token < self._vocabulary.size else b""
@@ -105,6 +105,6 @@ class _ShapeSource(Source):
             self._shapes[node] = self._after(self._shapes[node.parent], node.token)
         return self._drafter.propose(*self._shapes[node])
 
-    def _after(self, known: tuple[Shape, int], token: int) -> tuple[Shape, int]:
-        shape = self._drafter.after(known[0], token)
-        return shape, known[1] + 1 if shape[-1] < 0 else 0
+    def _after(self, shape_and_count: tuple[Shape, int], token: int) -> tuple[Shape, int]:
+        shape = self._drafter.after(shape_and_count[0], token)
+        return shape, shape_and_count[1] + 1 if shape[-1] < 0 else 0

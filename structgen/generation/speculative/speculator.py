@@ -49,8 +49,8 @@ class Speculator:
         """Whether drafts have paid in outputs of this kind, to go on from; None: the policy does not weigh that."""
         if not isinstance(self.policy, CostAware):
             return None
-        known = self._pauses.get(_kind(output))
-        return Pause(self.policy.curve) if known is None else known.resumed()
+        cached = self._pauses.get(_kind(output))
+        return Pause(self.policy.curve) if cached is None else cached.resumed()
 
     def remember(self, output: Output, pause: Pause) -> None:
         """An output is whole, and this is how far drafts paid."""
@@ -83,7 +83,7 @@ class DraftedSequence:
         self._acceptance = speculator.acceptance(constrained=output.matcher is not None)
         self.policy = speculator.policy
         self._pause = speculator.pause(output)
-        self._beside, self._rows = 1, 1
+        self._other_tokens, self._sequences = 1, 1
         self._drafts, self._spent = True, 0.0  # whether this step has drafts, and the seconds that making them took
         self.tree = DraftTree(Node(-1, None, (), None))
         self._step_tokens: list[int] = []
@@ -91,15 +91,16 @@ class DraftedSequence:
         self._kept: list[int] = []
         self._read = self._before = 0
 
-    def grow(self, least: float = 0.0, *, beside: int = 1, rows: int = 1) -> DraftTree:
+    def grow(self, least: float = 0.0, *, other_tokens: int = 1, sequences: int = 1) -> DraftTree:
         """Draft what may follow the last token.
 
         Args:
             least: chance below which nothing is drafted.
-            beside, rows: tokens that the step reads without its drafts, and rows that it gives tokens to.
+            other_tokens, sequences: tokens that the step reads without its drafts, and sequences that it gives tokens
+                to.
         """
         start = time.perf_counter()
-        self._beside, self._rows = beside, rows
+        self._other_tokens, self._sequences = other_tokens, sequences
         try:
             return self._grow(least)
         finally:
@@ -108,7 +109,7 @@ class DraftedSequence:
 
     def pause(self) -> DraftTree:
         """Draft nothing in this step."""
-        self._tell()
+        self._extend_sources()
         self._drafts, self._spent = False, 0.0
         self.tree = DraftTree(Node(self._tail[-1], None, self._tail, self.output.matcher))
         return self.tree
@@ -117,7 +118,7 @@ class DraftedSequence:
         output, speculator = self.output, self._speculator
         if self._pause is not None and self._pause.step():
             return self.pause()
-        self._tell()
+        self._extend_sources()
         self._drafts = True
         root = Node(self._tail[-1], None, self._tail, output.matcher)
         depth = max(0, output.remaining - 1)  # the last token of the budget is not read
@@ -145,7 +146,7 @@ class DraftedSequence:
         self.output.pending.clear()
 
     @property
-    def place(self) -> int:
+    def last_read(self) -> int:
         """After which of the tokens that the target read the next one is chosen."""
         return self._kept[-1]
 
@@ -175,7 +176,7 @@ class DraftedSequence:
         return masks
 
     def drafted(self, logits_row: int, mask_row: int) -> Drafted:
-        """The tree as a device judges it; ``logits_row``: the row of the first token that was read."""
+        """The tree as a device judges it; ``logits_row``: the sequence of the first token that was read."""
         from structgen.generation.sampling.device_trees import Drafted
 
         nodes, root = self.tree.nodes, self.tree.root
@@ -187,7 +188,7 @@ class DraftedSequence:
             params=request.params,
             seed=request.seed,
             position=request.position,
-            logits_rows=[logits_row + place for place in places],
+            logits_rows=[logits_row + index for index in places],
             mask_rows=list(range(mask_row, mask_row + 1 + len(nodes))),
         )
 
@@ -215,7 +216,7 @@ class DraftedSequence:
 
     def end(self) -> None:
         """The output is whole: let the sources learn it."""
-        self._tell()
+        self._extend_sources()
         for source in self._sources:
             source.finish()
         if self._pause is not None:
@@ -253,20 +254,20 @@ class DraftedSequence:
         stats.accepted_draft_tokens += len(right)
         for node in nodes:
             self._acceptance.calibrated.learn(node.chance, node in right)
-        if self._rows == 1 or not isinstance(self.policy, CostAware):  # else the step's rate is the batch's
+        if self._sequences == 1 or not isinstance(self.policy, CostAware):  # else the step's rate is the batch's
             self.policy.observe(len(nodes), tokens)
         if self._drafts:
             for source in self._sources:
                 source.observe(step)
             if self._pause is not None:
                 spent = self._spent + time.perf_counter() - start
-                self._pause.observe(len(nodes), tokens, spent, self._beside, self._rows)
+                self._pause.observe(len(nodes), tokens, spent, self._other_tokens, self._sequences)
         if self.output.finish_reason is not None:
             self.end()
         stats.draft_seconds += time.perf_counter() - start
 
-    def _tell(self) -> None:
-        """Tell the sources what has been written since the last time."""
+    def _extend_sources(self) -> None:
+        """Give the sources what has been written since the last time."""
         new = self.output.token_ids[self._known :]
         self._known += len(new)
         self._tail = (*self._tail, *new)[-TAIL:]

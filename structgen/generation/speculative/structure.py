@@ -51,13 +51,13 @@ class _StructureSource(Source):
         likely = enumerate(node.matcher.likely_texts(self._written))
         fresh = [((rank, _sign(text)), self._canonical(text)) for rank, text in likely]
         self._begun[node] = begun + [(kind, tokens) for kind, tokens in fresh if tokens]
-        found: dict[int, Proposal] = {}
-        for place, ((rank, sign), tokens) in enumerate(self._begun[node]):
-            if tokens[0] not in found:
-                stage = 0 if place >= len(begun) else 1 if len(tokens) > 1 else 2
+        proposals: dict[int, Proposal] = {}
+        for index, ((rank, sign), tokens) in enumerate(self._begun[node]):
+            if tokens[0] not in proposals:
+                stage = 0 if index >= len(begun) else 1 if len(tokens) > 1 else 2
                 prior = BEGUN if stage else FIRST[min(rank, len(FIRST) - 1)]
-                found[tokens[0]] = Proposal(tokens[0], (NAME, stage, rank, sign), prior)
-        return list(found.values())
+                proposals[tokens[0]] = Proposal(tokens[0], (NAME, stage, rank, sign), prior)
+        return list(proposals.values())
 
     def _remaining(self, node: Node) -> list[tuple[Kind, tuple[int, ...]]]:
         """What is left of the texts that the node stands in."""
@@ -67,4 +67,4 @@ class _StructureSource(Source):
 
 def _sign(text: bytes) -> bytes:
     """The punctuation that a text begins with."""
-    return text[: next((place for place, byte in enumerate(text) if chr(byte).isalnum()), len(text))][:4]
+    return text[: next((length for length, byte in enumerate(text) if chr(byte).isalnum()), len(text))][:4]

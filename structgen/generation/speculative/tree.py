@@ -56,9 +56,9 @@ class Node:
 
     def child(self, token: int) -> Node | None:
         """The node after this one for a token, advancing the constraint; None if it does not allow the token."""
-        known = self.children.get(token)
-        if known is not None:
-            return known
+        cached = self.children.get(token)
+        if cached is not None:
+            return cached
         matcher = None
         if self.matcher is not None:
             matcher = self.matcher.copy()

@@ -1,4 +1,4 @@
-"""Choosing along drafts: many rows of which the model has read a token, or a tree of what may follow it.
+"""Choosing along drafts: many sequences of which the model has read a token, or a tree of what may follow it.
 
 Every token is drawn by ``choosing.drawn`` from the target's logits after exactly the tokens before it: masks,
 filters, steering by the budget and random numbers are those of a loop without drafts. So greedy outputs are the same,
@@ -24,13 +24,13 @@ from structgen.generation.speculative.speculator import DraftedSequence
 
 
 class Walk(Protocol):
-    """A row that tokens are chosen for: ``speculator.DraftedSequence``, or one without drafts."""
+    """A sequence that tokens are chosen for: ``speculator.DraftedSequence``, or one without drafts."""
 
     output: Output
 
     @property
-    def place(self) -> int:
-        """After which of the row's logits the next token is chosen."""
+    def last_read(self) -> int:
+        """After which of the sequence's logits the next token is chosen."""
         ...
 
     @property
@@ -53,53 +53,56 @@ class Walk(Protocol):
 
 
 Run = Callable[[Sequence[tuple[Walk, Callable[[], None]]]], Sequence[bool]]
-"""Does something for each row; whether it was done, and without an error. Rows of which it was not are left alone from
-then on, and may still be worked on."""
+"""Does something for each sequence; whether it was done, and without an error. Rows of which it was not are left alone
+from then on, and may still be worked on."""
 
 
-def verify(rows: Sequence[Walk], logits: Any, starts: Sequence[int], run: Run, failed: OnError | None = None) -> None:
-    """Choose along the drafts of all rows, a token of every row that is still on its tree with each draw. On a device,
-    what comes after every node is drawn at once, and the paths are found there.
+def verify(
+    sequences: Sequence[Walk], logits: Any, starts: Sequence[int], run: Run, failed: OnError | None = None
+) -> None:
+    """Choose along the drafts of all sequences, a token of every sequence that is still on its tree with each draw. On
+    a device, what comes after every node is drawn at once, and the paths are found there.
 
     Args:
-        logits: [N, V], of all rows.
-        starts: the first row of ``logits`` of each.
+        logits: [N, V], of all sequences.
+        starts: the first sequence of ``logits`` of each.
         run: takes the tokens and makes the masks after them.
         failed: as of ``choose``, for what ``run`` does not do.
     """
-    for row in rows:
-        row.begin()
-    known = draw_paths(rows, logits, starts)
-    walking = list(zip(rows, starts, strict=True))
+    for sequence in sequences:
+        sequence.begin()
+    cached = draw_paths(sequences, logits, starts)
+    walking = list(zip(sequences, starts, strict=True))
     while walking:
-        at = [(row, start + row.place) for row, start in walking]
-        asked = [(row, place) for row, place in at if place not in known]
-        outputs, rules = [row.output for row, _ in asked], [row.rule for row, _ in asked]
-        places = [place for _, place in asked]
+        nodes_at = [(sequence, start + sequence.last_read) for sequence, start in walking]
+        asked = [(sequence, node) for sequence, node in nodes_at if node not in cached]
+        outputs, rules = [sequence.output for sequence, _ in asked], [sequence.rule for sequence, _ in asked]
+        places = [node for _, node in asked]
         takes = dict(zip(places, drawn(outputs, logits, places, rules), strict=True))
-        for row, place in at:
-            if place in known:
-                takes[place] = partial(row.output.take, *known[place], logits, place)
-        done = run([(row, partial(_advance, row, takes[place])) for row, place in at])
+        for sequence, node in nodes_at:
+            if node in cached:
+                takes[node] = partial(sequence.output.take, *cached[node], logits, node)
+        done = run([(sequence, partial(_advance, sequence, takes[node])) for sequence, node in nodes_at])
         walking = [pair for pair, is_done in zip(walking, done, strict=True) if is_done and _goes_on(pair[0], failed)]
 
 
-def _goes_on(row: Walk, failed: OnError | None) -> bool:
-    with guarded(row.output, failed):
-        return row.follow()
+def _goes_on(sequence: Walk, failed: OnError | None) -> bool:
+    with guarded(sequence.output, failed):
+        return sequence.follow()
     return False
 
 
-def _advance(row: Walk, take: Callable[[], None]) -> None:
+def _advance(sequence: Walk, take: Callable[[], None]) -> None:
     """Take a token, and see what may come after it."""
-    row.output.looks_ahead = row.looks_ahead
+    sequence.output.looks_ahead = sequence.looks_ahead
     take()
-    if row.looks_ahead:
-        row.output.advance_forced()
+    if sequence.looks_ahead:
+        sequence.output.advance_forced()
 
 
-def draw_paths(rows: Sequence[Walk], logits: Any, starts: Sequence[int]) -> dict[int, tuple[int, float]]:
-    """On a device: the tokens along each row's accepted path, and their log-probabilities, by their row of ``logits``.
+def draw_paths(sequences: Sequence[Walk], logits: Any, starts: Sequence[int]) -> dict[int, tuple[int, float]]:
+    """On a device: the tokens along each sequence's accepted path, and their log-probabilities, by their sequence of
+    ``logits``.
 
     The masks of all nodes are made while the model reads. Rows with penalties, whose adjustments depend on the path, or
     with drafts that were drawn at random are left out; so are all on the processor, where looking at what is visited
@@ -113,17 +116,21 @@ def draw_paths(rows: Sequence[Walk], logits: Any, starts: Sequence[int]) -> dict
 
     assert isinstance(sampler, TorchSampler), "what draws on devices"
 
-    pairs = zip(rows, starts, strict=True)
-    judged = [(row, start) for row, start in pairs if isinstance(row, DraftedSequence) and row.is_drawn_alone]
+    pairs = zip(sequences, starts, strict=True)
+    judged = [
+        (sequence, start)
+        for sequence, start in pairs
+        if isinstance(sequence, DraftedSequence) and sequence.is_drawn_alone
+    ]
     if not judged:
         return {}
-    masks = sampler.send(np.concatenate([row.masks() for row, _ in judged]))
+    masks = sampler.send(np.concatenate([sequence.masks() for sequence, _ in judged]))
     trees, first = [], 0
-    for row, start in judged:
-        trees.append(row.drafted(start, first))
+    for sequence, start in judged:
+        trees.append(sequence.drafted(start, first))
         first += len(trees[-1].tokens)
-    found: dict[int, tuple[int, float]] = {}
+    result: dict[int, tuple[int, float]] = {}
     for tree, path in zip(trees, verify_trees(sampler, logits, masks, trees), strict=True):
         drawn = zip(path.nodes.tolist(), path.token_ids.tolist(), path.log_probs.tolist(), strict=True)
-        found.update((int(tree.logits_rows[node]), (token, log_prob)) for node, token, log_prob in drawn)
-    return found
+        result.update((int(tree.logits_rows[node]), (token, log_prob)) for node, token, log_prob in drawn)
+    return result

@@ -109,9 +109,9 @@ def plot(comparison: Comparison, path: str, *, most: int = 12, labels: Mapping[M
     axes.set_xlabel("share of the samples")
     axes.legend(fontsize=8)
     figure.tight_layout()
-    place = Path(path) if Path(path).suffix else Path(f"{path}.png")
-    with replacing(place) as file:
-        figure.savefig(file, format=place.suffix[1:], dpi=110)
+    target = Path(path) if Path(path).suffix else Path(f"{path}.png")
+    with replacing(target) as file:
+        figure.savefig(file, format=target.suffix[1:], dpi=110)
     pyplot.close(figure)
 
 

@@ -136,14 +136,14 @@ class Sampler(Generic[T]):
         The chance to move from v to w is min(1, W(w) / W(v)), W = P / local: their importance weights.
         """
         rng = np.random.default_rng([self._seed, self._next])
-        found = []
+        states = []
         for start in range(0, len(proposals) - self._mh_steps + 1, self._mh_steps):
             state = proposals[start]
             for proposal in proposals[start + 1 : start + self._mh_steps]:
                 if math.log(1.0 - rng.random()) < proposal.log_weight - state.log_weight:
                     state = proposal
-            found.append(state)
-        return found
+            states.append(state)
+        return states
 
     def _finish(
         self,
@@ -201,14 +201,14 @@ class Sampler(Generic[T]):
         return min(max(log_mean_exp(log_weights), low), high)
 
     def _sample(self, outcome: Outcome, weighted: bool, exact: bool) -> Sample[T]:
-        found = self._texts.get(outcome.node)
-        if found is None:
+        text_and_tokens = self._texts.get(outcome.node)
+        if text_and_tokens is None:
             tokens = tuple(self.store.prefix_of(outcome.node))
             text = self.store.target.text(tokens)
-            found = self._texts[outcome.node] = text, tokens
+            text_and_tokens = self._texts[outcome.node] = text, tokens
         constraint = self.store.target.constraint
         reads = constraint if hasattr(constraint, "parse") else None
-        return Sample(*found, outcome.log_prob, outcome.log_weight if weighted else 0.0, exact, reads)
+        return Sample(*text_and_tokens, outcome.log_prob, outcome.log_weight if weighted else 0.0, exact, reads)
 
 
 class _Particles:

@@ -111,11 +111,11 @@ class PrefixStore(Generic[T]):
 
     def prefix_of(self, node: int) -> list[int]:
         """The tokens of a node."""
-        parents, tokens, found = self.nodes["parent"], self.nodes["token"], []
+        parents, tokens, prefix = self.nodes["parent"], self.nodes["token"], []
         while node > 0:
-            found.append(int(tokens[node]))
+            prefix.append(int(tokens[node]))
             node = int(parents[node])
-        return found[::-1]
+        return prefix[::-1]
 
     def edges_of(self, node: int) -> npt.NDArray[Any]:
         """A view of a node's edges: fields token (``EOS`` ends the text), child and logp."""
@@ -144,8 +144,8 @@ class PrefixStore(Generic[T]):
                     read = self._look(self.prefix_of(node), -1, node)
                     assert read is not None, "it was not dead before"
                     reads.append(read)
-            elif (found := self.edges_of(node)[edge])["child"] == k.UNSEEN:
-                self._plan([*self.prefix_of(node), int(found["token"])], node, reads)
+            elif (next_edge := self.edges_of(node)[edge])["child"] == k.UNSEEN:
+                self._plan([*self.prefix_of(node), int(next_edge["token"])], node, reads)
         if not reads:
             return 0
         logits = self.reader.read([read.prefix for read in reads])
@@ -284,8 +284,8 @@ class PrefixStore(Generic[T]):
 
     def _edge(self, node: int, token: int) -> int:
         """The number of the edge with a token; -1 if there is none."""
-        found = np.flatnonzero(self.edges_of(node)["token"] == token)
-        return int(found[0]) if len(found) else -1
+        edges = np.flatnonzero(self.edges_of(node)["token"] == token)
+        return int(edges[0]) if len(edges) else -1
 
     def _refresh(self, node: int) -> None:
         nodes, edges = self.nodes, self.edges
@@ -363,17 +363,17 @@ def _holds_together(nodes: npt.NDArray[Any], edges: npt.NDArray[Any], size: int)
     numbers. Walks read it without looking, so a wrong one would send them astray or round for ever."""
     if nodes.ndim != 1 or edges.ndim != 1:
         return False
-    count, place = len(nodes), np.arange(len(nodes))
+    count, positions = len(nodes), np.arange(len(nodes))
     parent, child, sibling, start = (nodes[name].astype(np.int64) for name in ("parent", "child", "sibling", "start"))
     last = start + nodes["count"]
     is_node = edges["child"] >= 0
     fits = [
-        (parent[1:] >= 0) & (parent < place)[1:],
+        (parent[1:] >= 0) & (parent < positions)[1:],
         parent[:1] == -1,
         (nodes["token"] >= EOS) & (nodes["token"] < size) & (nodes["count"] >= 0) & (nodes["depth"] >= 0),
         (start >= -1) & ((start < 0) | (last <= len(edges))),
-        (child == -1) | ((child > place) & (child < count)),
-        (sibling == -1) | ((sibling > 0) & (sibling < place)),
+        (child == -1) | ((child > positions) & (child < count)),
+        (sibling == -1) | ((sibling > 0) & (sibling < positions)),
         (edges["token"] >= EOS) & (edges["token"] < size) & (edges["child"] < count),
         is_node | np.isin(edges["child"], (k.UNSEEN, k.COMPLETE)),
         *(~np.isnan(nodes[name]) for name in ("logp", "high", "low", "mass")),

@@ -80,8 +80,8 @@ class Weighing:
                 self._in_vain = 0
         if self._in_vain >= MOST_IN_VAIN:
             raise GenerationError(
-                f"The critic refuses all that is drawn, {self._in_vain:,} texts in a row; let it give scores above "
-                "-inf, or constrain the output to what it takes."
+                f"The critic refuses all that is drawn, {self._in_vain:,} texts in succession; let it give scores "
+                "above -inf, or constrain the output to what it takes."
             )
         return scores
 

@@ -78,7 +78,7 @@ class Asking:
             return self._prompt
         asked = json_schema(lowered.sent) if lowered is not None and lowered.is_mapped else self.constraint
         note = telling.of(asked, "schema")
-        return noted([dict(message) for message in self._prompt], [(note, telling.place)] if note else [])
+        return noted([dict(message) for message in self._prompt], [(note, telling.role)] if note else [])
 
     def request(self) -> dict[str, Any]:
         """The arguments of the next ``chat.completions.create``; begins an attempt."""

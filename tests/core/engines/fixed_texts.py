@@ -105,5 +105,5 @@ class FixedTextsMatcher(BaseMatcher[FixedTexts]):
     def shortest_completion(self) -> bytes:
         return min(self._rests(), key=len, default=b"")
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         return self._text, self._terminated

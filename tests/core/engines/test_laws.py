@@ -143,7 +143,7 @@ class NoForced(FixedTextsMatcher):
 class OneState(FixedTextsMatcher):
     """All states have one key."""
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         return 0
 
 

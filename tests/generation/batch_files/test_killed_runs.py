@@ -54,7 +54,7 @@ def _check_against_single_calls(output: Path, model: Path) -> None:
         constraint = generator_constraint(row)
         try:
             result = generator.generate(
-                row["prompt"], constraint, temperature=1.0, max_new_tokens=50, seed=job.row_seed(row["id"])
+                row["prompt"], constraint, temperature=1.0, max_new_tokens=50, seed=job.line_seed(row["id"])
             )
         except StructgenError as error:
             assert line["error"]["message"] == str(error) and line["error"]["type"] == type(error).__name__

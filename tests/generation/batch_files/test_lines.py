@@ -21,8 +21,8 @@ from structgen.cli import batch, commands
 from structgen.cli.common import BadInput, read_bytes
 from structgen.core.constraints.specs import ConstraintSpec
 from structgen.errors import ConstraintError, GenerationError, InputFileError, OptionsError
-from structgen.generation.batch_files.job import BatchJob, RowLine
-from structgen.generation.batch_files.lines import RowFile
+from structgen.generation.batch_files.job import BatchJob, OutputLine
+from structgen.generation.batch_files.lines import PromptFile
 from structgen.generation.batch_files.output import OutputFile, encoded
 from structgen.generation.generator import Generator
 from structgen.options import JsonOptions
@@ -32,8 +32,8 @@ from tests.server.tiny import ByteTokenizer, generator
 BYTES = vocabulary(eos=1)
 
 
-def csv_file(data: bytes) -> RowFile:
-    return RowFile("rows.csv", lambda: io.BytesIO(data), is_csv=True)
+def csv_file(data: bytes) -> PromptFile:
+    return PromptFile("rows.csv", lambda: io.BytesIO(data), is_csv=True)
 
 
 def test_json_lines() -> None:
@@ -46,7 +46,7 @@ def test_json_lines() -> None:
         {"prompt": "c", "schema": '{"maximum": 1e400}'},
     ]
     data = b"\xef\xbb\xbf" + b"\n\r\n".join(json.dumps(line).encode() for line in lines)
-    file = RowFile.of("rows", data)
+    file = PromptFile.of("rows", data)
     assert file.check() == 5
     found = list(file)
     assert [row.line for row in found] == [1, 3, 5, 7, 9]
@@ -92,7 +92,7 @@ def test_csv_as_python_writes_it(cells: list[tuple[str, str]]) -> None:
         (b'{"prompt": "a", "id": 1.5}\n', 1, "an id is a text or an integer, not 1.5"),
         (b'{"prompt": "a", "id": true}\n', 1, "an id is a text or an integer, not True"),
         (b'{"prompt": "a", "id": 2}\n{"prompt": "b"}\n', 2, "id 2 stands in line 1 already"),
-        (b'{"prompt": "a", "regex": "a", "lark": "b"}\n', 1, "one constraint a row, found lark and regex"),
+        (b'{"prompt": "a", "regex": "a", "lark": "b"}\n', 1, "one constraint a line, found lark and regex"),
         (b'{"prompt": "a", "regex": 7}\n', 1, "regex is a text, not 7"),
         (b'{"prompt": "a", "schema": [1]}\n', 1, r"schema is a schema or its text, not \[1\]"),
         (b'{"prompt": "a", "choice": "a"}\n', 1, "choice is a list of texts, not 'a'"),
@@ -107,7 +107,7 @@ def test_csv_as_python_writes_it(cells: list[tuple[str, str]]) -> None:
 )
 def test_bad_lines_are_named(data: bytes, line: int, what: str) -> None:
     with pytest.raises(InputFileError, match=rf"rows.jsonl, line {line}: {what}") as raised:
-        RowFile.of("rows.jsonl", data).check()
+        PromptFile.of("rows.jsonl", data).check()
     assert raised.value.line == line
 
 
@@ -133,7 +133,7 @@ def test_bad_records_are_named(data: bytes, line: int, what: str) -> None:
 
 def test_many_bad_lines_are_counted() -> None:
     with pytest.raises(InputFileError) as raised:
-        RowFile.of("rows", b"7\n" * 30).check()
+        PromptFile.of("rows", b"7\n" * 30).check()
     assert len(str(raised.value).splitlines()) == 11 and str(raised.value).endswith("and 20 more lines")
 
 
@@ -243,7 +243,7 @@ def test_a_line_without_end_is_not_read_on(is_csv: bool, monkeypatch: pytest.Mon
     monkeypatch.setattr("structgen.generation.batch_files.lines.MAX_LINE", 1 << 20)
     file = Endless(b"x")
     with pytest.raises(InputFileError, match=r"line 1: .*a line of more than 1,048,576 bytes"):
-        RowFile("rows", lambda: io.BufferedReader(file), is_csv).check()
+        PromptFile("rows", lambda: io.BufferedReader(file), is_csv).check()
     assert file.read_bytes < 2 << 20
 
 
@@ -275,7 +275,7 @@ def test_a_schema_is_not_an_output(tmp_path: Path, written: list[Any]) -> None:
     for content in (b'{"type":"object"}', b'{"type":"object"}\n', b'{"id": {"type": "string"}}', b"\x89PNG\r\n"):
         schema.write_bytes(content)
         code, _, stderr = invoke(str(rows), "-o", str(schema))
-        assert code == 2 and "was not written by a batch of these rows" in " ".join(stderr.split())
+        assert code == 2 and "was not written by a batch of these prompts" in " ".join(stderr.split())
         assert schema.read_bytes() == content
     assert invoke(str(rows), "-o", str(rows))[0] == 2 and rows.read_text() == '{"prompt": "a"}\n'
     assert written == []
@@ -309,9 +309,9 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
 
 
 def test_seeds_and_keys_depend_on_what_they_say() -> None:
-    row, other = list(RowFile.of("rows", b'{"prompt": "a", "id": "1"}\n{"prompt": "a"}'))
+    row, other = list(PromptFile.of("rows", b'{"prompt": "a", "id": "1"}\n{"prompt": "a"}'))
     job = BatchJob(seed=1, options={"temperature": 1.0, "stop": ["a"]})
-    assert job.row_seed("1") != job.row_seed(1) != BatchJob(seed=2).row_seed(1)
+    assert job.line_seed("1") != job.line_seed(1) != BatchJob(seed=2).line_seed(1)
     assert job.key(row) == job.key(other) == BatchJob(batch_size=1, seed=1, options=dict(job.options)).key(row)
     changed = [BatchJob(), BatchJob(model="m", seed=1, options=job.options), BatchJob(seed=1, options={"stop": ["b"]})]
     assert len({job.key(row), *(each.key(row) for each in changed)}) == 4
@@ -332,7 +332,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     def write(job: BatchJob, rows: Any) -> Any:
         for row in rows:
             ids.append(row.id)
-            yield RowLine(json.dumps({"id": row.id, "key": job.key(row)}), False, 1)
+            yield OutputLine(json.dumps({"id": row.id, "key": job.key(row)}), False, 1)
 
     monkeypatch.setattr(batch, "write_here", write)
     return ids
@@ -398,7 +398,7 @@ def test_prompts_that_are_too_long_fail_and_are_not_taken_to_pieces() -> None:
     for most, longest in ((None, 50), (20, 20)):
         own = Generator(made.model, tokenizer, vocabulary=made.vocabulary, max_prompt_length=most)
         long = "x" * (60 << 20)
-        rows = RowFile.of("rows", json.dumps({"prompt": long}).encode() + b'\n{"prompt": "ab"}')
+        rows = PromptFile.of("rows", json.dumps({"prompt": long}).encode() + b'\n{"prompt": "ab"}')
         lines = [json.loads(line.text) for line in BatchJob(options={"max_new_tokens": 2}).lines(own, rows)]
         assert f"at most {longest} are read" in lines[0]["error"]["message"] and "text" in lines[1]
         assert tokenizer.read < 100

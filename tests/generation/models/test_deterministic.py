@@ -76,7 +76,7 @@ def test_logits_after_a_text_are_always_the_same(kind: str, seed: int, file: Pat
     compared = 0
     for _ in range(150):
         act = rng.random()
-        if (act < 0.2 and len(rows) < (reader.max_rows or 6)) or not rows:
+        if (act < 0.2 and len(rows) < (reader.max_sequences or 6)) or not rows:
             text = rng.choice(texts)
             row, held = reader.open(text)
             rows[row] = text, held
@@ -153,7 +153,7 @@ def test_seeded_requests_in_traffic_are_what_they_are_alone(kind: str, file: Pat
     order = random.Random(1).sample(seeds, len(seeds))
     few = 330 * generator.reader.token_bytes if generator.reader.token_bytes else None
     assert outputs(generator, order) == alone
-    assert outputs(generator, seeds, rows=3, step_tokens=24, least_chunk=5) == alone
+    assert outputs(generator, seeds, sequences=3, step_tokens=24, least_chunk=5) == alone
     assert outputs(generator, order, max_bytes=few) == alone  # rows are set aside, and read again
 
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_deterministic_says_so(file: Path) -> None:
         Generator(*made, deterministic=True).generate("Hi", SCHEMA, draft="ngram")
     with pytest.raises(ModelError, match="drafts save nothing"):
         Generator(*made).generate("Hi", SCHEMA, draft="ngram")
-    with pytest.raises(ModelError, match="rows that are read apart"):
+    with pytest.raises(ModelError, match="sequences that are read apart"):
         ragged_reader(TinyModel(257), deterministic=True)
     with pytest.raises(ModelError, match=r"of 1024 tokens take .* raise it, or lower context_length"):
         load_gguf(file, deterministic=True, context_length=512, cache_bytes=600 * made[0].ragged_reader().token_bytes)

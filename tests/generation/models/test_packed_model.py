@@ -88,12 +88,12 @@ def test_rows_are_their_texts(name: str) -> None:
             ways = part.parents or list(range(-1, len(part.tokens) - 1))
             nodes = [len(part.tokens) - 1] if part.last_only else range(len(part.tokens))
             for place, node in reversed(list(enumerate(nodes))):  # whole texts before their beginnings
-                text = texts[part.row] + [part.tokens[index] for index in path(list(ways), node)]
+                text = texts[part.sequence] + [part.tokens[index] for index in path(list(ways), node)]
                 assert torch.allclose(reading.logits[start + place], own(text), atol=TOLERANCE)
             kept = path(list(ways), rng.randrange(-1, len(part.tokens)) if part.parents else len(part.tokens) - 1)
-            packed.keep(part.row, kept)
-            texts[part.row] += [part.tokens[index] for index in kept]
-            assert packed.store.length(part.row) == len(texts[part.row])
+            packed.keep(part.sequence, kept)
+            texts[part.sequence] += [part.tokens[index] for index in kept]
+            assert packed.store.length(part.sequence) == len(texts[part.sequence])
         gone = rng.choice(sorted(texts))
         if len(texts[gone]) > 60 or rng.random() < 0.3:
             packed.remember(gone)

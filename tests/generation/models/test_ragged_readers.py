@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from structgen.generation.models.model_runner import Part
-from structgen.generation.models.padded_rows import PaddedRows
+from structgen.generation.models.padded_rows import PaddedReader
 from structgen.generation.models.runner_factory import ragged_reader
-from structgen.generation.models.tiny import TinyModel, TinyRows
+from structgen.generation.models.tiny import TinyModel, TinyReader
 
 
 def path(parents: Any, node: int) -> list[int]:
@@ -27,7 +27,7 @@ def own(text: list[int]) -> Any:
 def test_rows_are_their_texts(padded: bool, trees: bool) -> None:
     """Rows of random ages, parts of random sizes; padded rows are read with all that were opened with them."""
     rng, model = random.Random(trees), TinyModel(30, order=3)
-    reader: Any = PaddedRows(model) if padded else TinyRows(model)
+    reader: Any = PaddedReader(model) if padded else TinyReader(model)
     texts: dict[int, list[int]] = {}
     for _ in range(60):
         parts = []
@@ -37,7 +37,7 @@ def test_rows_are_their_texts(padded: bool, trees: bool) -> None:
             assert padded or held == reader.known(prompt)
             texts[row] = prompt[:held]
             parts.append(Part(row, prompt[held:]))
-        new = {part.row for part in parts}
+        new = {part.sequence for part in parts}
         for row in texts.keys() - new if padded else rng.sample(sorted(texts.keys() - new), len(texts) - len(new)):
             tokens = [rng.randrange(30) for _ in range(rng.randrange(1, 6))]
             parents = [rng.randrange(-1, node) if node else -1 for node in range(len(tokens))]
@@ -47,12 +47,12 @@ def test_rows_are_their_texts(padded: bool, trees: bool) -> None:
             assert count == len(part.tokens)
             ways = part.parents or range(-1, count - 1)
             for place, node in enumerate([count - 1] if part.last_only else range(count)):
-                text = texts[part.row] + [part.tokens[index] for index in path(ways, node)]
+                text = texts[part.sequence] + [part.tokens[index] for index in path(ways, node)]
                 assert np.array_equal(reading.logits[start + place], own(text))
             kept = path(ways, rng.randrange(count) if part.parents else count - 1)
             if part.parents:
-                reader.keep(part.row, kept)
-            texts[part.row] += [part.tokens[index] for index in kept]
+                reader.keep(part.sequence, kept)
+            texts[part.sequence] += [part.tokens[index] for index in kept]
         for gone in rng.sample(sorted(texts), rng.randrange(3)):
             reader.remember(gone)
             reader.drop(gone)
@@ -86,7 +86,7 @@ def test_without_trees_a_group_reads_what_all_have() -> None:
 
 def test_padded_rows_in_pieces() -> None:
     """Texts that are read in pieces are groups of their own; those read whole beside them share one."""
-    rng, reader = random.Random(0), PaddedRows(TinyModel(30, order=3))
+    rng, reader = random.Random(0), PaddedReader(TinyModel(30, order=3))
     texts = [[rng.randrange(30) for _ in range(length)] for length in (40, 3, 25, 5, 1)]
     rows = [reader.open(text)[0] for text in texts]
     held = [0] * len(rows)
@@ -105,7 +105,7 @@ def test_padded_rows_in_pieces() -> None:
             held[place] += count
             assert np.array_equal(reading.logits[start], own(texts[place][: held[place]])), (step, place)
     groups = {id(reader._groups[row]) for row in rows}
-    assert len(groups) == 3 and reader._groups[rows[1]].rows == [rows[1], rows[3], rows[4]]
+    assert len(groups) == 3 and reader._groups[rows[1]].sequences == [rows[1], rows[3], rows[4]]
     for row in rows:
         reader.drop(row)
     left = reader.open([1] * 9)[0]

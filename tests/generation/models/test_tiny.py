@@ -33,7 +33,7 @@ def test_a_tree_is_its_paths() -> None:
     assert np.array_equal(logits[0, 2], model.prefill([[1, 2, 4, 6]])[0][0])
     assert np.array_equal(logits[1, 0], model.prefill([[3, 7]])[0][0])
     cache.keep([[0, 2], []])
-    assert cache.rows == [[1, 2, 4, 6], [3]]
+    assert cache.sequences == [[1, 2, 4, 6], [3]]
 
 
 def test_tokens_see_what_they_are_told() -> None:
@@ -45,4 +45,4 @@ def test_tokens_see_what_they_are_told() -> None:
     for row, texts in enumerate([[[1, 3, 5], [2, 6]], [[4, 7], [4, 7, 8]]]):
         for place, text in enumerate(texts):
             assert np.array_equal(logits[row, place], model.prefill([text])[0][0])
-    assert cache.rows == [[1, 2, 3, 5, 6], [4, 7, 8]]
+    assert cache.sequences == [[1, 2, 3, 5, 6], [4, 7, 8]]

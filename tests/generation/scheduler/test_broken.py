@@ -68,14 +68,14 @@ def test_positions_by_column_are_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_stale_keep_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of the tokens that were read stay instead of those that were accepted."""
-    from structgen.generation.models.kv_cache import RowStore
+    from structgen.generation.models.kv_cache import KvStore
 
-    right = RowStore.keep
+    right = KvStore.keep
 
-    def stale(self: RowStore, row: int, kept: Sequence[int]) -> None:
+    def stale(self: KvStore, row: int, kept: Sequence[int]) -> None:
         right(self, row, list(range(len(kept))))
 
-    monkeypatch.setattr(RowStore, "keep", stale)
+    monkeypatch.setattr(KvStore, "keep", stale)
     assert differing() > 0
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from structgen.errors import CancelledError, QueueError
 from structgen.generation.decoding.output import Output
-from structgen.generation.models.padded_rows import PaddedRows
-from structgen.generation.models.tiny import TinyModel, TinyRows
+from structgen.generation.models.padded_rows import PaddedReader
+from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits, StepCost
 from structgen.generation.scheduler.request import Handle, Request, State
@@ -24,7 +24,7 @@ from tests.many import nightly
 VOCABULARY = vocabulary()
 
 
-class Timed(TinyRows):
+class Timed(TinyReader):
     """A reader whose calls take what is said, on its own clock."""
 
     def __init__(self, fixed: float, token: float, context: float, noise: float) -> None:
@@ -34,7 +34,9 @@ class Timed(TinyRows):
 
     def read(self, parts: Any) -> Any:
         fixed, token, context = self._costs
-        seconds = fixed + sum(len(part.tokens) * (token + context * len(self.rows[part.row])) for part in parts)
+        seconds = fixed + sum(
+            len(part.tokens) * (token + context * len(self.sequences[part.sequence])) for part in parts
+        )
         self.now += seconds * self._rng.lognormvariate(0, self._noise)
         return super().read(parts)
 
@@ -86,7 +88,7 @@ def submit(scheduler: Scheduler, tokens: list[int], budget: int, **options: Any)
     return scheduler.submit(Request(tokens, Output(VOCABULARY, None, params, max_new_tokens=budget), **options))
 
 
-class TimedPadded(PaddedRows):
+class TimedPadded(PaddedReader):
     """As ``Timed``, for rows that are not read apart: each call of the model takes its time."""
 
     def __init__(self, fixed: float, token: float, noise: float) -> None:
@@ -96,7 +98,7 @@ class TimedPadded(PaddedRows):
 
     def read(self, parts: Any) -> Any:
         fixed, token = self._costs
-        groups = {id(self._groups.get(part.row)) for part in parts}
+        groups = {id(self._groups.get(part.sequence)) for part in parts}
         seconds = fixed * len(groups) + token * sum(len(part.tokens) for part in parts)
         self.now += seconds * self._rng.lognormvariate(0, self._noise)
         return super().read(parts)
@@ -129,10 +131,10 @@ def test_rows_that_share_calls_are_not_held_up_either(noise: float) -> None:
 
 
 class Unified(Timed):
-    """A reader whose every token looks at what all rows hold, as llama.cpp does."""
+    """A reader whose every token looks at what all sequences hold, as llama.cpp does."""
 
     def read(self, parts: Any) -> Any:
-        self.now += 1e-6 * sum(len(part.tokens) for part in parts) * sum(map(len, self.rows.values()))
+        self.now += 1e-6 * sum(len(part.tokens) for part in parts) * sum(map(len, self.sequences.values()))
         return super().read(parts)
 
 
@@ -213,7 +215,7 @@ def test_short_prompts_of_one_caller_take_no_longer_in_pieces(kind: type[Timed],
 def test_prompts_of_one_caller_do_not_hold_up_what_another_writes(length: int) -> None:
     """However many come, short or long: a token of another caller takes twice the time without them at most."""
     reader = Timed(*LLAMA, 0.0)
-    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=32), clock=lambda: reader.now)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, sequences=32), clock=lambda: reader.now)
     row = submit(scheduler, [1] * 20, 4000, key="good")
     for _ in range(100):
         scheduler.step()
@@ -231,7 +233,7 @@ def test_rows_of_one_caller_do_not_hold_up_those_of_another(costs: tuple[float, 
     """Beside 30 rows of another caller, two rows take twice as long at most; all 30 get on, and where they cost nothing
     they get on in every step."""
     reader = Timed(*costs, 0.0)
-    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=32), clock=lambda: reader.now)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, sequences=32), clock=lambda: reader.now)
     good = [submit(scheduler, [1 + number] * 5, 3000, key="good") for number in range(2)]
 
     def step_seconds(steps: int) -> float:
@@ -257,7 +259,7 @@ def test_a_short_request_is_not_read_beside_all_rows_of_another_caller() -> None
     """A prompt of 14 tokens and 4 tokens written, beside 32 rows of another caller: a step of all these, which may have
     begun, and twice the time alone at most."""
     reader = Timed(*LLAMA, 0.0)
-    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=33), clock=lambda: reader.now)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, sequences=33), clock=lambda: reader.now)
 
     def seconds(number: int) -> float:
         handle, start = submit(scheduler, [1 + number] * 14, 4, key="good"), reader.now
@@ -281,7 +283,7 @@ def test_a_short_request_is_not_read_beside_all_rows_of_another_caller() -> None
 def test_one_slow_step_is_not_believed_for_good() -> None:
     """The first steps of several rows met other work of the machine; all rows are written together soon after."""
     reader = Timed(0.012, 0.0005, 0.0, 0.0)
-    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=32), clock=lambda: reader.now)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, sequences=32), clock=lambda: reader.now)
     alone = submit(scheduler, [1] * 5, 40, key="good")
     while alone.state is not State.DONE:
         scheduler.step()
@@ -301,7 +303,7 @@ def test_callers_take_turns_at_prompts(length: int) -> None:
     """One caller asks for shorter prompts without end; another's is read in twice the time that it takes alone, and a
     step or two."""
     reader = Timed(*LLAMA, 0.0)
-    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=16), clock=lambda: reader.now)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, sequences=16), clock=lambda: reader.now)
     submit(scheduler, [1] * 20, 3, key="good")
     while not scheduler.is_idle:
         scheduler.step()
@@ -359,7 +361,7 @@ def test_what_comes_while_a_long_prompt_is_read_alone_waits_for_a_piece(token: f
 
 def test_a_long_prompt_gets_on_beside_any_number_of_short_ones() -> None:
     reader = Timed(*LLAMA, 0.0)
-    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, rows=8), clock=lambda: reader.now)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, sequences=8), clock=lambda: reader.now)
     long = submit(scheduler, [1] * 500, 1)
     for _ in range(3000):
         if long.state is State.DONE:

@@ -38,7 +38,7 @@ def choose(drafting: Drafting, drafted: list[DraftedSequence], room: int = 100) 
         raise error
 
     count = len(drafted)
-    trees = drafting.choose(drafted, beside=count, writing=count, room=room, failed=failed)
+    trees = drafting.choose(drafted, other_tokens=count, writing=count, room=room, failed=failed)
     return [len(tree.nodes) for tree in trees if tree is not None]
 
 
@@ -80,6 +80,6 @@ def test_a_drafter_that_fails_fails_its_row() -> None:
     both = [*rows(Speculator([Failing()], CostAware(FLAT)), 1), *rows(Speculator([NgramDrafter()], CostAware(FLAT)), 1)]
     lost = []
     trees = Drafting().choose(
-        both, beside=2, writing=2, room=9, failed=lambda output, error: lost.append((output, type(error)))
+        both, other_tokens=2, writing=2, room=9, failed=lambda output, error: lost.append((output, type(error)))
     )
     assert trees[0] is None and trees[1] is not None and lost == [(both[0].output, TypeError)]

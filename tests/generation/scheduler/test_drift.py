@@ -9,7 +9,7 @@ import pytest
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
-from structgen.generation.models.tiny import TinyModel, TinyRows
+from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Handle, Request, State
@@ -35,7 +35,7 @@ class Topical(TinyModel):
 def test_drafts_learn_and_learn_anew() -> None:
     """Tokens a forward rise over 200 requests of one kind, and are back within 50 of another."""
     speculator = Speculator([NgramDrafter(), RecyclingDrafter(VOCABULARY.size), MemoryDrafter()], CostAware(TYPICAL))
-    scheduler = Scheduler(TinyRows(Topical(VOCABULARY.size)), SchedulerLimits(rows=4, late_seconds=None))
+    scheduler = Scheduler(TinyReader(Topical(VOCABULARY.size)), SchedulerLimits(sequences=4, late_seconds=None))
     written: list[float] = []
     waiting: list[Handle] = []
     for number in range(300):

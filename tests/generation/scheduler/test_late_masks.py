@@ -14,8 +14,8 @@ import pytest
 
 from structgen.errors import CancelledError, MaskTimeoutError
 from structgen.generation.decoding.output import Output
-from structgen.generation.models.padded_rows import PaddedRows
-from structgen.generation.models.tiny import TinyRows
+from structgen.generation.models.padded_rows import PaddedReader
+from structgen.generation.models.tiny import TinyReader
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Handle, Request, State
@@ -77,7 +77,7 @@ def test_others_go_on(drafted: bool) -> None:
     """While the masks of several rows never come, all others are written to their ends."""
     speculator = Speculator(drafters(VOCABULARY, "all"), CostAware()) if drafted else None
     interval = sys.getswitchinterval()
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(late_seconds=0.05))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(late_seconds=0.05))
     slow = [(*gated(seed), seed) for seed in (2, 5, 7)]
     late = [scheduler.submit(Request([3, seed], output, speculator)) for output, _, seed in slow]
     quick = others(scheduler)
@@ -110,8 +110,8 @@ def test_rows_are_what_they_are_alone(round_: int) -> None:
     from tests.generation.decoding import plain_loop
 
     rng = random.Random(round_)
-    limits = SchedulerLimits(rows=5, late_seconds=0.002, max_bytes=rng.choice([None, 400]))
-    scheduler = Scheduler(TinyRows(MODEL), limits, overlapped=round_ % 2 == 1)
+    limits = SchedulerLimits(sequences=5, late_seconds=0.002, max_bytes=rng.choice([None, 400]))
+    scheduler = Scheduler(TinyReader(MODEL), limits, overlapped=round_ % 2 == 1)
     speculators = [None, Speculator(drafters(VOCABULARY, "all"), CostAware())]
 
     def written(seed: int, matcher: Any) -> Output:
@@ -142,7 +142,7 @@ def test_rows_are_what_they_are_alone(round_: int) -> None:
             assert handle.streamed == len(handle.output.token_ids) and handle.shown == handle.output.text
 
 
-@pytest.mark.parametrize("reader", [TinyRows, PaddedRows])
+@pytest.mark.parametrize("reader", [TinyReader, PaddedReader])
 def test_a_mask_that_takes_too_long_fails_its_row(reader: Any) -> None:
     limits = SchedulerLimits(late_seconds=0.02, max_mask_seconds=0.5)
     scheduler = Scheduler(reader(MODEL), limits)
@@ -157,7 +157,7 @@ def test_a_mask_that_takes_too_long_fails_its_row(reader: Any) -> None:
 
 @pytest.mark.full
 def test_a_late_row_can_be_cancelled() -> None:
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(late_seconds=0.02))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(late_seconds=0.02))
     output, gate = gated(2)
     late = scheduler.submit(Request([3, 2], output))
     for _ in range(100):
@@ -181,7 +181,7 @@ def test_what_a_late_row_raises_is_its_own() -> None:
             if len(self.history) > 3:
                 raise RuntimeError("broken")
 
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(late_seconds=0.02))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(late_seconds=0.02))
     output, gate = gated(2, Broken)
     late, quick = scheduler.submit(Request([3, 2], output)), others(scheduler)
     finish(scheduler, quick.values())
@@ -192,7 +192,7 @@ def test_what_a_late_row_raises_is_its_own() -> None:
 
 def test_a_late_row_closes_once_it_is_there() -> None:
     """Its time is over while its mask is made."""
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(late_seconds=0.02))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(late_seconds=0.02))
     output, gate = gated(2, budget=500)
     late = scheduler.submit(Request([3, 2], output, seconds=0.3))
     while late.task is None:
@@ -207,7 +207,7 @@ def test_a_late_row_closes_once_it_is_there() -> None:
 
 def test_no_thread_outlives_its_work() -> None:
     before = set(threading.enumerate())
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(late_seconds=0.002))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(late_seconds=0.002))
     output, gate = gated(2)
     gate.set()
     scheduler.submit(Request([3, 2], output))

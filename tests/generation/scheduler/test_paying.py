@@ -13,7 +13,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.output import Output
 from structgen.generation.models.llamacpp.model import STEP_COSTS
 from structgen.generation.models.model_runner import Part, Reading
-from structgen.generation.models.tiny import TinyModel, TinyRows
+from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Request, State
@@ -52,7 +52,7 @@ class Topical(TinyModel):
         return np.random.default_rng(known).normal(scale=8.0, size=self.vocab_size).astype(np.float32)
 
 
-class TimedRows(TinyRows):
+class TimedRows(TinyReader):
     """Reading takes what ``cost`` says."""
 
     def __init__(self, clock: Clock, cost: CostCurve) -> None:
@@ -94,7 +94,7 @@ class World:
 
     def write(self, topic: int, count: int, rows: int = 1) -> tuple[float, float]:
         """Outputs, ``rows`` at once: seconds, and tokens for a row's forward."""
-        scheduler = Scheduler(self.reader, SchedulerLimits(rows=rows, late_seconds=None), clock=self.clock)
+        scheduler = Scheduler(self.reader, SchedulerLimits(sequences=rows, late_seconds=None), clock=self.clock)
         start, handles = self.clock.now, []
         for _ in range(count):
             params = SamplingParams(0.7, seed=self.number, logit_bias={0: -99})

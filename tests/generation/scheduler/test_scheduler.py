@@ -11,9 +11,9 @@ import pytest
 
 from structgen.errors import CancelledError, GenerationError, IncompleteOutputError, QueueError
 from structgen.generation.decoding.output import Output
-from structgen.generation.models.padded_rows import PaddedRows
+from structgen.generation.models.padded_rows import PaddedReader
 from structgen.generation.models.runner_factory import ragged_reader
-from structgen.generation.models.tiny import TinyModel, TinyRows
+from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Event, Handle, Request, State
@@ -78,7 +78,7 @@ def run(scheduler: Scheduler, steps: int = 2000) -> list[Event]:
     raise AssertionError("the scheduler comes to no end")
 
 
-READERS: dict[str, Any] = {"packed": lambda: TinyRows(MODEL), "padded": lambda: PaddedRows(MODEL)}
+READERS: dict[str, Any] = {"packed": lambda: TinyReader(MODEL), "padded": lambda: PaddedReader(MODEL)}
 
 
 @pytest.mark.first_case
@@ -88,7 +88,7 @@ def test_rows_are_what_they_are_alone(reader: str, round_: int) -> None:
     """Random joins, cancellations, chunk sizes, memory and drafters."""
     rng = random.Random(round_)
     limits = SchedulerLimits(
-        rows=rng.choice([1, 2, 5, 9]),
+        sequences=rng.choice([1, 2, 5, 9]),
         step_tokens=rng.choice([8, 30, 4096]),
         least_chunk=rng.choice([1, 5, 16]),
         max_bytes=rng.choice([None, 250, 400]) if reader == "packed" else None,
@@ -154,7 +154,7 @@ def test_a_transformers_model_writes_the_same(window: int | None) -> None:
     model = TransformersModel(transformers.MistralForCausalLM(config).double())
     reader = ragged_reader(model)
     assert reader.reads_apart
-    scheduler = Scheduler(reader, SchedulerLimits(rows=4, step_tokens=40, max_bytes=500 * reader.token_bytes))
+    scheduler = Scheduler(reader, SchedulerLimits(sequences=4, step_tokens=40, max_bytes=500 * reader.token_bytes))
     speculator = Speculator(drafters(VOCABULARY, "ngram"), CostAware())
     handles = {}
     for seed in range(8):
@@ -193,7 +193,7 @@ def test_an_error_stays_in_its_row(reader: str) -> None:
 
 
 def test_preempted_rows_are_read_again() -> None:
-    reader = TinyRows(MODEL)
+    reader = TinyReader(MODEL)
     scheduler = Scheduler(reader, SchedulerLimits(max_bytes=230))
     most = 0
     handles = {seed: scheduler.submit(Request(prompt(seed)[-20:], fresh(seed, 60))) for seed in (0, 3, 6, 9, 12, 15)}
@@ -207,7 +207,7 @@ def test_preempted_rows_are_read_again() -> None:
         assert outcome(handle.output) == outcome(single)
 
 
-@pytest.mark.parametrize("kind", [TinyRows, PaddedRows])
+@pytest.mark.parametrize("kind", [TinyReader, PaddedReader])
 def test_memory_that_runs_out_halves_the_rows(kind: Any) -> None:
     class Small(kind):
         def read(self, parts: Any) -> Any:
@@ -222,11 +222,11 @@ def test_memory_that_runs_out_halves_the_rows(kind: Any) -> None:
 
 
 def test_a_model_that_fails_fails_what_it_reads() -> None:
-    class Failing(TinyRows):
+    class Failing(TinyReader):
         def read(self, parts: Any) -> Any:
             raise ValueError("dead")
 
-    scheduler = Scheduler(Failing(MODEL), SchedulerLimits(rows=1))
+    scheduler = Scheduler(Failing(MODEL), SchedulerLimits(sequences=1))
     handles = [scheduler.submit(Request([1], fresh(seed))) for seed in (0, 3)]
     scheduler.step()
     assert isinstance(handles[0].error, ValueError) and handles[1].state is State.WAITING
@@ -236,7 +236,7 @@ def test_outputs_that_hurry_close_validly() -> None:
     """At any time: constrained text is whole within a few steps, free text ends at once."""
     for seconds in range(1, 9):
         clock = Clock()
-        scheduler = Scheduler(TinyRows(MODEL), clock=clock)
+        scheduler = Scheduler(TinyReader(MODEL), clock=clock)
         nested = Output(VOCABULARY, NestedMatcher(VOCABULARY), SamplingParams(1.0, seed=2), max_new_tokens=500)
         free = Output(VOCABULARY, None, SamplingParams(1.0, seed=seconds), max_new_tokens=500)
         handles = [scheduler.submit(Request([1, 2], output, seconds=seconds - 0.5)) for output in (nested, free)]
@@ -250,7 +250,7 @@ def test_outputs_that_hurry_close_validly() -> None:
 
 def test_the_queue_has_ends() -> None:
     clock = Clock()
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(rows=1, waiting=2), clock=clock)
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(sequences=1, waiting=2), clock=clock)
     first = scheduler.submit(Request([1], Output(VOCABULARY, None, SamplingParams(), max_new_tokens=5)))
     scheduler.step()
     late = scheduler.submit(Request([1], fresh(3), queue_seconds=1.0))
@@ -263,12 +263,12 @@ def test_the_queue_has_ends() -> None:
     with pytest.raises(GenerationError, match="no tokens"):
         scheduler.submit(Request([], fresh(3)))
     with pytest.raises(GenerationError, match="fit in memory"):
-        Scheduler(TinyRows(MODEL), SchedulerLimits(max_bytes=10)).submit(Request([1] * 8, fresh(3)))
+        Scheduler(TinyReader(MODEL), SchedulerLimits(max_bytes=10)).submit(Request([1] * 8, fresh(3)))
 
 
 def order_of(requests: list[Request], **limits: Any) -> list[int]:
     """In which order requests that come at once are begun."""
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(rows=1, **limits))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(sequences=1, **limits))
     handles = [scheduler.submit(request) for request in requests]
     begun: list[int] = []
     while not scheduler.is_idle:
@@ -288,7 +288,7 @@ def test_priorities_and_keys_take_turns() -> None:
 
 def test_waiting_is_worth_a_class() -> None:
     clock = Clock()
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(rows=1), clock=clock)
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(sequences=1), clock=clock)
     busy = scheduler.submit(Request([1], Output(VOCABULARY, None, SamplingParams(1.0, seed=1), max_new_tokens=9)))
     scheduler.step()
     old = scheduler.submit(Request([1], fresh(3), priority=1))
@@ -301,7 +301,7 @@ def test_waiting_is_worth_a_class() -> None:
 
 
 def test_a_key_has_so_many_rows() -> None:
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(rows=4, rows_a_key=1))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(sequences=4, sequences_a_key=1))
     handles = [scheduler.submit(Request([1], fresh(3, 30), key=key)) for key in "aab"]
     scheduler.step()
     assert [handle.state is State.WAITING for handle in handles] == [False, True, False]
@@ -310,7 +310,7 @@ def test_a_key_has_so_many_rows() -> None:
 
 def test_one_key_has_not_all_rows() -> None:
     """Who has fewer rows is given one of the key that has most; that one is taken up again, and is what it is alone."""
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(rows=4))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(sequences=4))
     seeds = [1, 4, 7, 10, 13, 16]
     greedy = [scheduler.submit(Request(prompt(seed), fresh(seed, 40), key="greedy")) for seed in seeds]
     while scheduler.running < 4 or any(handle.state is State.READING for handle in greedy):
@@ -348,7 +348,7 @@ def test_what_others_read_is_waited_for() -> None:
 
 def test_what_others_have_read_of_a_long_prompt_is_taken_over_at_once() -> None:
     """A short prompt that begins like a long one waits for what both have, not for the rest."""
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(step_tokens=20))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(step_tokens=20))
     long = scheduler.submit(Request([9] * 40 + [8] * 1000, fresh(0)))
     scheduler.step()
     short = scheduler.submit(Request([9] * 40 + [7] * 5, fresh(0)))
@@ -367,7 +367,7 @@ def plain(tokens: list[int]) -> Output:
 
 def test_written_rows_do_not_wait_for_prompts() -> None:
     """While a long prompt is read in pieces, every step gives the others a token."""
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(step_tokens=40))
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(step_tokens=40))
     rows = [Output(VOCABULARY, None, SamplingParams(1.0, seed=seed), max_new_tokens=40) for seed in range(3)]
     handles = [scheduler.submit(Request([1], output)) for output in rows]
     scheduler.step()
@@ -376,7 +376,9 @@ def test_written_rows_do_not_wait_for_prompts() -> None:
         before = [len(handle.output.token_ids) for handle in handles]
         scheduler.step()
         now = [len(handle.output.token_ids) for handle in handles]
-        assert all(later > early for early, later, handle in zip(before, now, handles, strict=True) if handle.row >= 0)
+        assert all(
+            later > early for early, later, handle in zip(before, now, handles, strict=True) if handle.sequence >= 0
+        )
 
 
 def replace_budget(budget: int) -> Output:
@@ -386,7 +388,7 @@ def replace_budget(budget: int) -> Output:
 def test_who_came_first_goes_first() -> None:
     """What was asked for before, and was compiled till now, has kept its place, and its time has run."""
     clock = Clock()
-    scheduler = Scheduler(TinyRows(MODEL), SchedulerLimits(rows=1), clock=clock)
+    scheduler = Scheduler(TinyReader(MODEL), SchedulerLimits(sequences=1), clock=clock)
     busy = scheduler.submit(Request([1], fresh(3, 30)))
     scheduler.step()
     clock.now = 5.0
@@ -400,7 +402,7 @@ def test_who_came_first_goes_first() -> None:
     assert isinstance(late.error, QueueError) and first.error is None and second.error is None
 
 
-class Counting(TinyRows):
+class Counting(TinyReader):
     """Counts the tokens that are read."""
 
     def __init__(self) -> None:
@@ -429,7 +431,7 @@ def test_the_next_turn_reads_only_what_is_new(drafted: bool) -> None:
 
 
 def test_what_failed_is_not_kept() -> None:
-    scheduler = Scheduler(TinyRows(MODEL))
+    scheduler = Scheduler(TinyReader(MODEL))
     handle = scheduler.submit(Request([5, 6, 7] * 20, fresh(6, 60)))
     for _ in range(6):
         scheduler.step()
@@ -445,7 +447,7 @@ def test_room_is_made_of_the_oldest_prefixes_only() -> None:
     """Prefixes go one by one: the latest chat goes on, whatever others were before."""
     asked: list[int] = []
 
-    class Told(TinyRows):
+    class Told(TinyReader):
         max_bytes = 200
         token_bytes = 1
 

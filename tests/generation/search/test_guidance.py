@@ -12,11 +12,11 @@ import pytest
 import structgen
 from structgen.errors import OptionsError
 from structgen.generation.generator import Generator
-from structgen.generation.models.guided_rows import GuidedRows, log_softmax, pushed
+from structgen.generation.models.guided_sequences import GuidedSequences, log_softmax, pushed
 from structgen.generation.models.model_runner import Part
-from structgen.generation.models.padded_rows import PaddedRows
+from structgen.generation.models.padded_rows import PaddedReader
 from structgen.generation.models.prefix_reader import make_reader
-from structgen.generation.models.tiny import TinyModel, TinyRows
+from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.search.beam import Beam
 from structgen.generation.search.guidance import Guidance, GuidedReader, context_aware
 from structgen.generation.search.space import distribution_of
@@ -151,7 +151,7 @@ def test_guidance_that_cannot_be(tiny: Generator, options: dict[str, Any]) -> No
 def test_guided_rows_are_what_both_texts_say(padded: bool, seed: int) -> None:
     """Rows of random ages over a model of order 3, parts of random sizes, chains and trees."""
     rng, model, scale = random.Random(seed), TinyModel(30, order=3), 1.5
-    reader = GuidedRows(PaddedRows(model) if padded else TinyRows(model), model, scale)
+    reader = GuidedSequences(PaddedReader(model) if padded else TinyReader(model), model, scale)
     texts: dict[int, tuple[list[int], list[int], list[int]]] = {}  # prompt, other, what the row holds
     owners = list[Any]()
 
@@ -171,7 +171,7 @@ def test_guided_rows_are_what_both_texts_say(padded: bool, seed: int) -> None:
             row, held = reader.open(text, asked.salt)
             texts[row] = asked.prompt, asked.without, text[:held]
             parts.append(Part(row, text[held:]))
-        new = {part.row for part in parts}
+        new = {part.sequence for part in parts}
         for row in texts.keys() - new:
             tokens = rng.choices(range(30), k=2)
             parts.append(Part(row, tokens, [-1, rng.choice([-1, 0])] if seed else None, last_only=not seed))
@@ -180,12 +180,12 @@ def test_guided_rows_are_what_both_texts_say(padded: bool, seed: int) -> None:
             chain = part.parents is None or part.parents[1] == 0
             branch = list(part.tokens) if chain else list(part.tokens[1:])
             assert np.allclose(reading.logits[start + len(part.tokens) * (not part.last_only) - (not part.last_only)],
-                               expected(part.row, branch))  # fmt: skip
+                               expected(part.sequence, branch))  # fmt: skip
             if not part.last_only:
-                assert np.allclose(reading.logits[start], expected(part.row, list(part.tokens[:1])))
+                assert np.allclose(reading.logits[start], expected(part.sequence, list(part.tokens[:1])))
             if part.parents is not None:
-                reader.keep(part.row, [0, 1] if chain else [1])
-            texts[part.row][2].extend(branch)
+                reader.keep(part.sequence, [0, 1] if chain else [1])
+            texts[part.sequence][2].extend(branch)
         for gone in rng.sample(sorted(texts), rng.randrange(3)):
             reader.remember(gone, "")
             reader.drop(gone)

@@ -171,7 +171,7 @@ def test_drafts_of_a_step_are_the_best_set() -> None:
             gain = sum(sum(row[:count]) for row, count in zip(rows, chosen, strict=True))
             return gain - rate * CURVE(beside + sum(chosen))
 
-        counts = allocate(rows, rate, CURVE, beside=beside, room=room)
+        counts = allocate(rows, rate, CURVE, other_tokens=beside, room=room)
         every = product(*(range(len(row) + 1) for row in rows))
         best = max(value(chosen) for chosen in every if room is None or sum(chosen) <= room)
         assert value(counts) == pytest.approx(best) and (room is None or sum(counts) <= room)
@@ -184,7 +184,7 @@ def test_the_more_rows_the_fewer_drafts_each() -> None:
     counts = []
     for rows in (1, 2, 4, 8, 16, 32):
         rate = rows / line(rows)
-        counts.append(sum(allocate([chances] * rows, rate, line, beside=rows)) / rows)
+        counts.append(sum(allocate([chances] * rows, rate, line, other_tokens=rows)) / rows)
     assert counts == sorted(counts, reverse=True) and counts[0] > counts[-1]
 
 

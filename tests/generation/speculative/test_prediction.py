@@ -10,7 +10,7 @@ import pytest
 from structgen.errors import GenerationError, OptionsError
 from structgen.generation.decoding.output import Output
 from structgen.generation.generator import Generator
-from structgen.generation.models.tiny import TinyModel, TinyRows
+from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.request import Request
 from structgen.generation.scheduler.scheduler import Scheduler
@@ -42,7 +42,7 @@ def edited(text: str, rng: random.Random) -> str:
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_outputs_are_what_they_are_without(speculator: Speculator, temperature: float) -> None:
     rng = random.Random(0)
-    scheduler = Scheduler(TinyRows(MODEL), spell=ENCODE)
+    scheduler = Scheduler(TinyReader(MODEL), spell=ENCODE)
     handles = []
     for seed in range(12):
 
@@ -127,6 +127,6 @@ def test_one_a_prompt() -> None:
     with pytest.raises(GenerationError, match="2 prompts, but 1 predictions"):
         generator.batch(["p", "q"], prediction=["a"])
     with pytest.raises(GenerationError, match="speculator"):
-        Scheduler(TinyRows(MODEL)).submit(
+        Scheduler(TinyReader(MODEL)).submit(
             Request([1], Output(VOCABULARY, None, SamplingParams(), max_new_tokens=2), prediction="a")
         )

@@ -38,9 +38,9 @@ class FunctionModel:
         return np.stack(rows), TinyCache([list(prompt) for prompt in prompts])
 
     def forward(self, token_ids: Sequence[Sequence[int]], cache: TinyCache) -> npt.NDArray[np.float64]:
-        for row, new in zip(cache.rows, token_ids, strict=True):
+        for row, new in zip(cache.sequences, token_ids, strict=True):
             row += new
-        return self.prefill(cache.rows)[0][:, None]
+        return self.prefill(cache.sequences)[0][:, None]
 
 
 class PrefixMatcher(FakeMatcher):

@@ -99,8 +99,8 @@ class CapturingMatcher:
         """See `Matcher.captures`. A parse of the text so far, once for each state."""
         is_finished = self._matcher.is_terminated()
         if self._known is None or self._known[0] is not self._text or self._known[1] != is_finished:
-            found = self._grammar.captures(self._bytes(), is_finished=is_finished)
-            self._known = self._text, is_finished, found
+            captures_found = self._grammar.captures(self._bytes(), is_finished=is_finished)
+            self._known = self._text, is_finished, captures_found
         return self._known[2]
 
     def _bytes(self) -> bytes:
@@ -225,9 +225,9 @@ class CapturingMatcher:
         """See `Matcher.completion_is_spelled`."""
         return self._matcher.completion_is_spelled()
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         """See `Matcher.state_key`: what is captured is no part of the future."""
-        return self._matcher.state_key(own=own)
+        return self._matcher.state_key(same_matcher=same_matcher)
 
     def partial_parses(self) -> list[PartialParse] | None:
         """See `Matcher.partial_parses`."""

@@ -37,7 +37,7 @@ _STEP_BITS, _SET_BITS = 1 << 9, 1 << 10
 class TextReader(Protocol):
     """A grammar that reads a terminal."""
 
-    def text_ends(self, data: bytes, at: int) -> TextEnds:
+    def text_ends(self, data: bytes, offset: int) -> TextEnds:
         """Where its texts can end that begin at a place."""
         ...
 
@@ -63,73 +63,73 @@ class Chart:
         self._steps = self._kept = 0
 
     # --- what is asked of it ---
-    def ends(self, node: int, at: int) -> Ends:
+    def ends(self, node: int, offset: int) -> Ends:
         """Where the rule can end, from a node on that is reached at a place."""
-        found = self._known(node, at)
-        if found is None:
-            self._solve(node * self._width + at)
-            found = self._sets[node * self._width + at]
-        return found
+        result = self._known(node, offset)
+        if result is None:
+            self._solve(node * self._width + offset)
+            result = self._sets[node * self._width + offset]
+        return result
 
-    def ends_of_edge(self, node: int, edge: Edge, at: int) -> Ends:
+    def ends_of_edge(self, node: int, edge: Edge, offset: int) -> Ends:
         """The same by one edge that is a terminal, or the end of the rule."""
-        self.ends(node, at)
-        found = self._by_edge(node, edge, at)
-        assert not isinstance(found, list)
-        return found
+        self.ends(node, offset)
+        ends = self._by_edge(node, edge, offset)
+        assert not isinstance(ends, list)
+        return ends
 
-    def text_ends(self, terminal: int, at: int) -> TextEnds:
+    def text_ends(self, terminal: int, offset: int) -> TextEnds:
         """Where a terminal can end that begins at a place before the end of the text."""
         if terminal in self._readers:
-            found = self._texts.get((terminal, at))
-            if found is None:
-                found = self._texts[terminal, at] = self._readers[terminal].text_ends(self.data, at)
-                self.count(len(self.data) - at if found.is_open else (found.ends or [at])[-1] - at)
-            return found
+            ends_here = self._texts.get((terminal, offset))
+            if ends_here is None:
+                ends_here = self._texts[terminal, offset] = self._readers[terminal].text_ends(self.data, offset)
+                self.count(len(self.data) - offset if ends_here.is_open else (ends_here.ends or [offset])[-1] - offset)
+            return ends_here
         automaton, state, ends = self._automata[terminal], 0, list[int]()
-        for place in range(at, self.size):
-            state = automaton.row(state)[self.data[place]]
+        for end in range(offset, self.size):
+            state = automaton.row(state)[self.data[end]]
             if state < 0:
                 return TextEnds(ends, False)
             if automaton.accepting[state]:
-                ends.append(place + 1)
+                ends.append(end + 1)
         return TextEnds(ends, automaton.goes_on[state])
 
-    def starts(self, at: int) -> tuple[tuple[int, ...], bool]:
+    def starts(self, offset: int) -> tuple[tuple[int, ...], bool]:
         """Where a terminal can begin after what is ignored at a place, that place included; and whether the text ends
         inside of what is ignored."""
         if not self.network.ignored:
-            return (at,), False
-        found = self._skips.get(at)
-        if found is None:
-            found = self._skips[at] = self._skip(at)
-        return found
+            return (offset,), False
+        skipped = self._skips.get(offset)
+        if skipped is None:
+            skipped = self._skips[offset] = self._skip(offset)
+        return skipped
 
-    def _skip(self, at: int) -> tuple[tuple[int, ...], bool]:
+    def _skip(self, offset: int) -> tuple[tuple[int, ...], bool]:
         begun = {(t, 0) for t in self.network.ignored}
-        places, active = [at], set(begun)
-        for place in range(at, self.size):
+        places, active = [offset], set(begun)
+        for position in range(offset, self.size):
             self.count(len(active))
-            byte = self.data[place]
+            byte = self.data[position]
             active = {(t, state) for t, s in active if (state := self._automata[t].row(s)[byte]) >= 0}
             if not active:
                 return tuple(places), False
-            if place + 1 < self.size and any(self._automata[t].accepting[state] for t, state in active):
-                places.append(place + 1)
+            if position + 1 < self.size and any(self._automata[t].accepting[state] for t, state in active):
+                places.append(position + 1)
                 active |= begun
         if any(self._automata[t].accepting[state] for t, state in active):
             places.append(self.size)
-        return tuple(places), at < self.size and any(self._automata[t].goes_on[state] for t, state in active)
+        return tuple(places), offset < self.size and any(self._automata[t].goes_on[state] for t, state in active)
 
     # --- evaluation ---
-    def _known(self, node: int, at: int) -> Ends | None:
+    def _known(self, node: int, offset: int) -> Ends | None:
         """A set that is there, or that needs no work."""
         network = self.network
-        if at == self.size:
+        if offset == self.size:
             return self._kinds[network.nullable[node] + 2 * network.goes_on[node]]
-        if not network.first[node][self.data[at]]:
-            return (at, 1, 0) if node < network.size and network.nullable[node] else NONE
-        return self._sets.get(node * self._width + at)
+        if not network.first[node][self.data[offset]]:
+            return (offset, 1, 0) if node < network.size and network.nullable[node] else NONE
+        return self._sets.get(node * self._width + offset)
 
     def _solve(self, key: int) -> None:
         """Compute a set, and before it all that it needs."""
@@ -143,9 +143,9 @@ class Chart:
             if key >= first_state:
                 missing = self._read(key)
             else:
-                node, at = divmod(key, self._width)
+                node, offset = divmod(key, self._width)
                 is_loop = self.network.is_looped[self.network.component[node]]
-                missing = self._loop(node, at) if is_loop else self._node(node, at)
+                missing = self._loop(node, offset) if is_loop else self._node(node, offset)
             self.count(1 + len(missing))
             waiting += missing
 
@@ -162,24 +162,24 @@ class Chart:
                     f"finding captures in a text of {self.size:,} bytes", budget=budget, limit=limit
                 )
 
-    def _node(self, node: int, at: int) -> list[int]:
+    def _node(self, node: int, offset: int) -> list[int]:
         """Compute the set of a node that does not need itself; gives what must be known before."""
-        found, missing = NONE, list[int]()
+        ends, missing = NONE, list[int]()
         for edge in self.network.edges[node]:
             if edge.kind == Kind.CALL:
-                called = self._known(edge.called, at)
+                called = self._known(edge.called, offset)
                 if called is None:
-                    missing.append(edge.called * self._width + at)
+                    missing.append(edge.called * self._width + offset)
                     continue
                 more: Ends | list[int] = called if edge.is_last else self._followed(called, edge.child)
             else:
-                more = self._by_edge(node, edge, at)
+                more = self._by_edge(node, edge, offset)
             if isinstance(more, list):
                 missing += more
             else:
-                found = joined(found, more)
+                ends = joined(ends, more)
         if not missing:
-            self._keep(node * self._width + at, found)
+            self._keep(node * self._width + offset, ends)
         return missing
 
     def _followed(self, ends: Ends, child: int) -> Ends | list[int]:
@@ -190,46 +190,46 @@ class Chart:
         """
         if ends[1] & (ends[1] - 1):
             shift = (ends[1] >> 1 & -(ends[1] >> 1)).bit_length()
-            rest = self._after.get((child, ends[0] + shift, ends[1] >> shift))
-            if rest is not None:
+            remaining = self._after.get((child, ends[0] + shift, ends[1] >> shift))
+            if remaining is not None:
                 first = self._known(child, ends[0])
                 if first is None:
                     return [child * self._width + ends[0]]
-                found = joined(joined(rest, first), (0, 0, ends[2]))
-                self.count(1 + found[1].bit_length() // _STEP_BITS)
-                self._after[child, ends[0], ends[1]] = found
+                ends_after = joined(joined(remaining, first), (0, 0, ends[2]))
+                self.count(1 + ends_after[1].bit_length() // _STEP_BITS)
+                self._after[child, ends[0], ends[1]] = ends_after
                 self._kept += 1
-                return found
-        found, missing = (0, 0, ends[2]), list[int]()
+                return ends_after
+        ends_after, missing = (0, 0, ends[2]), list[int]()
         steps = 0
-        for place in places(ends):
+        for end in places(ends):
             steps += 1
-            more = self._known(child, place)
+            more = self._known(child, end)
             if more is None:
-                missing.append(child * self._width + place)
+                missing.append(child * self._width + end)
             elif more is not NONE:
-                found = joined(found, more)
-                steps += found[1].bit_length() // _STEP_BITS
+                ends_after = joined(ends_after, more)
+                steps += ends_after[1].bit_length() // _STEP_BITS
         self.count(steps)
         if not missing and steps > 1:
-            self._after[child, ends[0], ends[1]] = found
+            self._after[child, ends[0], ends[1]] = ends_after
             self._kept += 1
-        return missing or found
+        return missing or ends_after
 
-    def _by_edge(self, node: int, edge: Edge, at: int) -> Ends | list[int]:
+    def _by_edge(self, node: int, edge: Edge, offset: int) -> Ends | list[int]:
         """The ends by a terminal, or by the end of the rule; or what must be known before."""
-        starts, is_skipping = self.starts(at)
+        starts, is_skipping = self.starts(offset)
         if edge.kind == Kind.END:
             if node < self.network.size:
-                return at, 1, 0
-            return at, int(starts[-1] == self.size), BETWEEN if is_skipping else 0
-        found, missing = (0, 0, BETWEEN if is_skipping else 0), list[int]()
+                return offset, 1, 0
+            return offset, int(starts[-1] == self.size), BETWEEN if is_skipping else 0
+        ends, missing = (0, 0, BETWEEN if is_skipping else 0), list[int]()
         for start in starts:
             more: Ends | list[int] | None
             if start == self.size:
                 more = (0, 0, BETWEEN)
             elif edge.kind == Kind.EMBED:
-                more = self._embedded(edge, start, start == at)
+                more = self._embedded(edge, start, start == offset)
             elif self._automata[~edge.symbol].row(0)[self.data[start]] < 0:
                 continue
             else:
@@ -238,53 +238,53 @@ class Chart:
             if isinstance(more, list):
                 missing += more
             else:
-                found = joined(found, more)
-        return missing or found
+                ends = joined(ends, more)
+        return missing or ends
 
-    def _embedded(self, edge: Edge, at: int, may_be_empty: bool) -> Ends | list[int]:
+    def _embedded(self, edge: Edge, offset: int, may_be_empty: bool) -> Ends | list[int]:
         """The same by a terminal that another grammar reads; after ignored text its empty text is not looked for."""
-        text_ends = self.text_ends(~edge.symbol, at)
-        found, missing = (0, 0, INSIDE if text_ends.is_open else 0), list[int]()
-        for place in text_ends.ends:
-            if place == at and not may_be_empty:
+        text_ends = self.text_ends(~edge.symbol, offset)
+        ends_after, missing = (0, 0, INSIDE if text_ends.is_open else 0), list[int]()
+        for end in text_ends.ends:
+            if end == offset and not may_be_empty:
                 continue
-            more = self._known(edge.child, place)
+            more = self._known(edge.child, end)
             if more is None:
-                missing.append(edge.child * self._width + place)
+                missing.append(edge.child * self._width + end)
             else:
-                found = joined(found, more)
-        return missing or found
+                ends_after = joined(ends_after, more)
+        return missing or ends_after
 
     def _read(self, key: int) -> list[int]:
         """Compute the sets of an automaton's states along the text, up to one that is known."""
         width, data, size = self._width, self.data, self.size
-        number, at = divmod(key, width)
-        place = bisect_right(self._bases, number) - 1
-        base = self._bases[place]
-        child, terminal = self._after_bases[place]
+        number, offset = divmod(key, width)
+        index = bisect_right(self._bases, number) - 1
+        base = self._bases[index]
+        child, terminal = self._after_bases[index]
         automaton = self._automata[terminal]
         state, accepting = number - base, automaton.accepting
         chain: list[tuple[int, Ends | None]] = []
         missing: list[int] = []
         while True:
-            key = (base + state) * width + at
+            key = (base + state) * width + offset
             last = self._sets.get(key)
             if last is not None:
                 break
             after = None
             if accepting[state]:
-                after = self._known(child, at)
+                after = self._known(child, offset)
                 if after is None:
-                    missing.append(child * width + at)
+                    missing.append(child * width + offset)
             chain.append((key, after))
-            if at == size:
+            if offset == size:
                 last = (0, 0, INSIDE if automaton.goes_on[state] else 0)
                 break
-            state = automaton.row(state)[data[at]]
+            state = automaton.row(state)[data[offset]]
             if state < 0:
                 last = NONE
                 break
-            at += 1
+            offset += 1
         self.count(len(chain))
         if missing:
             return missing
@@ -298,80 +298,80 @@ class Chart:
         self._kept += len(chain) + steps * _STEP_BITS // _SET_BITS
         return []
 
-    def _loop(self, node: int, at: int) -> list[int]:
+    def _loop(self, node: int, offset: int) -> list[int]:
         """Compute the sets of nodes that need each other at the same place; gives what must be known before."""
         component = self.network.component[node]
-        loop = self._loops.get((component, at))
+        loop = self._loops.get((component, offset))
         if loop is None:
-            loop = self._loops[component, at] = _Loop({n: NONE for n in self.network.members[component]})
-        missing = self._grow(loop, at)
+            loop = self._loops[component, offset] = _Loop({n: NONE for n in self.network.members[component]})
+        missing = self._grow(loop, offset)
         if not missing:
             for member, ends in loop.ends.items():
-                self._keep(member * self._width + at, ends)
-            del self._loops[component, at]
+                self._keep(member * self._width + offset, ends)
+            del self._loops[component, offset]
         return missing
 
-    def _grow(self, loop: _Loop, at: int) -> list[int]:
+    def _grow(self, loop: _Loop, offset: int) -> list[int]:
         """Let the sets of a loop grow as far as they do; what is known is looked at once."""
         missing: list[int] = []
         is_growing = True
         while is_growing and not missing:
             is_growing = False
             for node, before in loop.ends.items():
-                found = before
-                for place, edge in enumerate(self.network.edges[node]):
-                    more = self._new_ends(loop, node, place, edge, at)
+                ends = before
+                for index, edge in enumerate(self.network.edges[node]):
+                    more = self._new_ends(loop, node, index, edge, offset)
                     if isinstance(more, list):
                         missing += more
                     else:
-                        found = joined(found, more)
-                if found != before:
-                    loop.ends[node] = found
+                        ends = joined(ends, more)
+                if ends != before:
+                    loop.ends[node] = ends
                     is_growing = True
         return missing
 
-    def _new_ends(self, loop: _Loop, node: int, place: int, edge: Edge, at: int) -> Ends | list[int]:
+    def _new_ends(self, loop: _Loop, node: int, index: int, edge: Edge, offset: int) -> Ends | list[int]:
         """What an edge adds to its node since it was last looked at; or what must be known before."""
         if edge.kind != Kind.CALL:
-            if (node, place) in loop.seen:
+            if (node, index) in loop.seen:
                 return NONE
-            more = self._by_edge_within(loop, node, edge, at)
+            more = self._by_edge_within(loop, node, edge, offset)
             if not isinstance(more, list) and not self._is_inner_empty(loop, edge):
-                loop.seen[node, place] = NONE
+                loop.seen[node, index] = NONE
             return more
         called = loop.ends.get(edge.called)
         if called is None:
-            called = self._known(edge.called, at)
+            called = self._known(edge.called, offset)
             if called is None:
-                return [edge.called * self._width + at]
+                return [edge.called * self._width + offset]
         if edge.is_last:
             return called
-        seen = loop.seen.get((node, place), NONE)
-        found, missing = (0, 0, called[2]), list[int]()
+        seen = loop.seen.get((node, index), NONE)
+        ends, missing = (0, 0, called[2]), list[int]()
         steps = 1
         for end in places(without(called, seen)):
-            steps += 1 + found[1].bit_length() // _STEP_BITS
-            after = loop.ends.get(edge.child) if end == at else None
+            steps += 1 + ends[1].bit_length() // _STEP_BITS
+            after = loop.ends.get(edge.child) if end == offset else None
             after = self._known(edge.child, end) if after is None else after
             if after is None:
                 missing.append(edge.child * self._width + end)
             else:
-                found = joined(found, after)
-        if edge.child in loop.ends and has_place(called, at):  # after nothing: it may grow
-            found = joined(found, loop.ends[edge.child])
+                ends = joined(ends, after)
+        if edge.child in loop.ends and has_place(called, offset):  # after nothing: it may grow
+            ends = joined(ends, loop.ends[edge.child])
         self.count(steps)
         if not missing:
-            loop.seen[node, place] = called
-        return missing or found
+            loop.seen[node, index] = called
+        return missing or ends
 
-    def _by_edge_within(self, loop: _Loop, node: int, edge: Edge, at: int) -> Ends | list[int]:
+    def _by_edge_within(self, loop: _Loop, node: int, edge: Edge, offset: int) -> Ends | list[int]:
         """`_by_edge`, where the node after an empty embedded text may belong to the loop."""
         if not self._is_inner_empty(loop, edge):
-            return self._by_edge(node, edge, at)
-        self._sets[edge.child * self._width + at] = loop.ends[edge.child]
-        found = self._by_edge(node, edge, at)
-        del self._sets[edge.child * self._width + at]
-        return found
+            return self._by_edge(node, edge, offset)
+        self._sets[edge.child * self._width + offset] = loop.ends[edge.child]
+        ends = self._by_edge(node, edge, offset)
+        del self._sets[edge.child * self._width + offset]
+        return ends
 
     def _is_inner_empty(self, loop: _Loop, edge: Edge) -> bool:
         return edge.kind == Kind.EMBED and edge.child in loop.ends

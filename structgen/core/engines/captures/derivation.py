@@ -78,11 +78,11 @@ class Derivation:
         root = network.begin[network.start]
         if root < 0:
             return None
-        found = self._chart.ends(root + network.size, 0)
-        if not is_finished and found[2]:
-            target = OPEN_INSIDE if found[2] & INSIDE else OPEN_BETWEEN
-        elif found[1]:
-            target = next(places_down(found))
+        ends = self._chart.ends(root + network.size, 0)
+        if not is_finished and ends[2]:
+            target = OPEN_INSIDE if ends[2] & INSIDE else OPEN_BETWEEN
+        elif ends[1]:
+            target = next(places_down(ends))
         else:
             return None
         self._walk(root + network.size, _Frame(network.start, 0, target, frozenset()))
@@ -92,8 +92,8 @@ class Derivation:
         waiting: list[tuple[int, int, _Frame]] = [(node, 0, frame)]  # a node (-1: the rule's end), a place, the rule
         self._begin(frame.symbol, 0)
         while waiting:
-            node, at, frame = waiting.pop()
-            step = None if node < 0 else self._choose(node, at, frame)
+            node, offset, frame = waiting.pop()
+            step = None if node < 0 else self._choose(node, offset, frame)
             if step is not None and step.edge is None:
                 break
             if step is None or step.edge is None or step.edge.kind == Kind.END:
@@ -113,8 +113,8 @@ class Derivation:
                     if inner.target in _OPEN:
                         break
                 else:
-                    self._begin(inner.symbol, at)
-                    waiting.append((step.edge.called, at, inner))
+                    self._begin(inner.symbol, offset)
+                    waiting.append((step.edge.called, offset, inner))
         while self._shown:
             if self._shown[-1][1] == len(self._leaves):  # it was not begun
                 del self._parts[self._shown.pop()[0]]
@@ -128,18 +128,18 @@ class Derivation:
             return False
         return not self._shown or not (frame.target in _OPEN or self._network.ignored)
 
-    def _begin(self, symbol: int, at: int) -> None:
+    def _begin(self, symbol: int, offset: int) -> None:
         if symbol in self._network.names:
             self._shown.append((len(self._parts), len(self._leaves)))
-            self._parts.append(CapturedPart(symbol, at, at, None, True))
+            self._parts.append(CapturedPart(symbol, offset, offset, None, True))
 
     def _finish(self, symbol: int) -> None:
         if symbol in self._network.names:
             self._close(is_complete=True)
 
     def _close(self, *, is_complete: bool) -> None:
-        place, first = self._shown.pop()
-        part, leaves = self._parts[place], self._leaves
+        index, first = self._shown.pop()
+        part, leaves = self._parts[index], self._leaves
         part.is_complete = is_complete
         if first < len(leaves):
             part.start, part.end = leaves[first].start, leaves[-1].end
@@ -152,45 +152,45 @@ class Derivation:
             self._parts.append(CapturedPart(~terminal, step.start, step.end, terminal, step.is_complete))
 
     # --- what is chosen ---
-    def _choose(self, node: int, at: int, frame: _Frame) -> _Step:
+    def _choose(self, node: int, offset: int, frame: _Frame) -> _Step:
         """The first way on that leads to the frame's target, and the longest there is of what it begins with."""
-        if frame.target in _OPEN and at == self._chart.size:
+        if frame.target in _OPEN and offset == self._chart.size:
             return _Step(None)
-        allowed = self._allowed_empties(at, frame)
+        allowed = self._allowed_empties(offset, frame)
         for edge in self._network.edges[node]:
             if edge.kind == Kind.END:
-                found = _Step(edge) if self._holds(self._by_edge(node, edge, at), frame.target) else None
+                step = _Step(edge) if self._holds(self._by_edge(node, edge, offset), frame.target) else None
             elif allowed is not None:
-                found = self._empty(edge, at, frame, allowed)
+                step = self._empty(edge, offset, frame, allowed)
             elif edge.kind == Kind.CALL:
-                found = self._call(edge, at, frame)
+                step = self._call(edge, offset, frame)
             else:
-                found = self._terminal(edge, at, frame)
-            if found is not None:
-                return found
+                step = self._terminal(edge, offset, frame)
+            if step is not None:
+                return step
         raise AssertionError("the chart says that there is a derivation")
 
-    def _by_edge(self, node: int, edge: Edge, at: int) -> Ends:
-        if at == self._chart.size:
-            return (at, 1, 0) if edge.kind == Kind.END else NONE
-        return self._chart.ends_of_edge(node, edge, at)
+    def _by_edge(self, node: int, edge: Edge, offset: int) -> Ends:
+        if offset == self._chart.size:
+            return (offset, 1, 0) if edge.kind == Kind.END else NONE
+        return self._chart.ends_of_edge(node, edge, offset)
 
     def _holds(self, ends: Ends, target: int) -> bool:
         if target in _OPEN:
             return bool(ends[2] & _OPEN[target])
         return has_place(ends, target)
 
-    def _leads(self, node: int, at: int, target: int) -> bool:
+    def _leads(self, node: int, offset: int, target: int) -> bool:
         self._chart.count(1)
-        return self._holds(self._chart.ends(node, at), target)
+        return self._holds(self._chart.ends(node, offset), target)
 
-    def _terminal(self, edge: Edge, at: int, frame: _Frame) -> _Step | None:
+    def _terminal(self, edge: Edge, offset: int, frame: _Frame) -> _Step | None:
         """The longest text of a terminal that leaves the rest possible; of equally long ones the one begun first."""
         chart, target = self._chart, frame.target
-        if at == chart.size:
-            is_empty = self._network.is_nullable(edge.symbol) and self._rest_leads(edge, at, frame)
-            return _Step(edge, at, at) if is_empty else None
-        starts, is_skipping = chart.starts(at)
+        if offset == chart.size:
+            is_empty = self._network.is_nullable(edge.symbol) and self._remainder_leads(edge, offset, frame)
+            return _Step(edge, offset, offset) if is_empty else None
+        starts, is_skipping = chart.starts(offset)
         best: _Step | None = None
         for start in starts:
             if start == chart.size:
@@ -201,47 +201,47 @@ class Derivation:
             for end in reversed(text_ends.ends):
                 if best is not None and end <= best.end:
                     break
-                if (end > start or start == at) and self._rest_leads(edge, end, frame):
+                if (end > start or start == offset) and self._remainder_leads(edge, end, frame):
                     best = _Step(edge, start, end)
                     break
         if best is None and target == OPEN_BETWEEN and (is_skipping or starts[-1] == chart.size):
             return _Step(None)
         return best
 
-    def _call(self, edge: Edge, at: int, frame: _Frame) -> _Step | None:
+    def _call(self, edge: Edge, offset: int, frame: _Frame) -> _Step | None:
         """The longest text of a nonterminal that leaves the rest possible; longest is one that is open, as all is."""
         target = frame.target
-        called = self._chart.ends(edge.called, at)
+        called = self._chart.ends(edge.called, offset)
         if (target in _OPEN or edge.is_last) and self._holds(called, target):
-            inner = self._inner(edge, at, target, frame)
+            inner = self._inner(edge, offset, target, frame)
             if inner is not None:
                 return _Step(edge, frame=inner)
         if edge.is_last:
             return None
         for end in places_down(called, None if target in _OPEN else target):
-            if self._rest_leads(edge, end, frame):
-                inner = self._inner(edge, at, end, frame)
+            if self._remainder_leads(edge, end, frame):
+                inner = self._inner(edge, offset, end, frame)
                 if inner is not None:
                     return _Step(edge, frame=inner)
         return None
 
     # --- no rule contains itself over the same text ---
-    def _inner(self, edge: Edge, at: int, target: int, frame: _Frame) -> _Frame | None:
+    def _inner(self, edge: Edge, offset: int, target: int, frame: _Frame) -> _Frame | None:
         """The rule inside a frame, if it does not need those around it over the same text."""
-        if at != frame.begin or target != frame.target:
-            return _Frame(edge.symbol, at, target, frozenset())
+        if offset != frame.begin or target != frame.target:
+            return _Frame(edge.symbol, offset, target, frozenset())
         around = frame.around | {frame.symbol}
         if self._is_looped(edge.symbol, target, around):
             if edge.symbol in around:
                 return None
-            if target == at:
+            if target == offset:
                 if edge.symbol not in self._network.empties_without(around):
                     return None
-            elif not self._escapes(edge.called, at, target, around | {edge.symbol}):
+            elif not self._escapes(edge.called, offset, target, around | {edge.symbol}):
                 return None
-        return _Frame(edge.symbol, at, target, around)
+        return _Frame(edge.symbol, offset, target, around)
 
-    def _rest_leads(self, edge: Edge, end: int, frame: _Frame) -> bool:
+    def _remainder_leads(self, edge: Edge, end: int, frame: _Frame) -> bool:
         """Whether what follows a symbol leads to the target, without the rules around it if it has all of the text."""
         if not self._leads(edge.child, end, frame.target):
             return False
@@ -256,12 +256,12 @@ class Derivation:
         loop = loops[symbol]
         return loop >= 0 and any(loops[other] == loop for other in around)
 
-    def _escapes(self, node: int, at: int, target: int, without: frozenset[int]) -> bool:
+    def _escapes(self, node: int, offset: int, target: int, without: frozenset[int]) -> bool:
         """Whether a rule can go on from a node to a target so that no nonterminal of some has all of that text."""
         seen = set(without)
         todo = [node]
         while todo:
-            for inner in self._wholes(todo.pop(), at, target):
+            for inner in self._wholes(todo.pop(), offset, target):
                 if inner is None:
                     return True
                 if inner.symbol not in seen:
@@ -269,7 +269,7 @@ class Derivation:
                     todo.append(inner.called)
         return False
 
-    def _wholes(self, node: int, at: int, target: int) -> Iterator[Edge | None]:
+    def _wholes(self, node: int, offset: int, target: int) -> Iterator[Edge | None]:
         """The nonterminals that may be all of the text of a rule; None where it can be made of more than one part."""
         nodes, seen = [node], {node}
         while nodes:
@@ -280,37 +280,37 @@ class Derivation:
                     seen.add(edge.child)
                     nodes.append(edge.child)
                 if edge.kind == Kind.CALL:
-                    yield from self._whole(edge, at, target)
+                    yield from self._whole(edge, offset, target)
                 elif edge.kind != Kind.EMBED or not self._network.is_nullable(edge.symbol):
-                    if self._holds(self._by_edge(node, edge, at), target):
+                    if self._holds(self._by_edge(node, edge, offset), target):
                         yield None
-                elif at < self._chart.size:
-                    text_ends = self._chart.text_ends(~edge.symbol, at)
+                elif offset < self._chart.size:
+                    text_ends = self._chart.text_ends(~edge.symbol, offset)
                     if text_ends.is_open and target == OPEN_INSIDE:
                         yield None
-                    if any(end > at and self._leads(edge.child, end, target) for end in text_ends.ends):
+                    if any(end > offset and self._leads(edge.child, end, target) for end in text_ends.ends):
                         yield None
 
-    def _whole(self, edge: Edge, at: int, target: int) -> Iterator[Edge | None]:
-        called = self._chart.ends(edge.called, at)
+    def _whole(self, edge: Edge, offset: int, target: int) -> Iterator[Edge | None]:
+        called = self._chart.ends(edge.called, offset)
         if (edge.is_last or target in _OPEN) and self._holds(called, target):
             yield edge
         for end in () if edge.is_last else places(called):
-            if end > at and self._leads(edge.child, end, target):
+            if end > offset and self._leads(edge.child, end, target):
                 yield edge if end == target else None
 
-    def _allowed_empties(self, at: int, frame: _Frame) -> frozenset[int] | None:
+    def _allowed_empties(self, offset: int, frame: _Frame) -> frozenset[int] | None:
         """What may be empty in a rule that is, where rules can lead to themselves; None: this is no such rule."""
-        if frame.target != at or frame.begin != at or self._network.same[frame.symbol] < 0:
+        if frame.target != offset or frame.begin != offset or self._network.same[frame.symbol] < 0:
             return None
         return self._network.empties_without(frame.around | {frame.symbol})
 
-    def _empty(self, edge: Edge, at: int, frame: _Frame, allowed: frozenset[int]) -> _Step | None:
+    def _empty(self, edge: Edge, offset: int, frame: _Frame, allowed: frozenset[int]) -> _Step | None:
         if edge.symbol not in allowed or not self._is_empty(edge.child, allowed):
             return None
         if edge.symbol < 0:
-            return _Step(edge, at, at)
-        return _Step(edge, frame=_Frame(edge.symbol, at, at, frame.around | {frame.symbol}))
+            return _Step(edge, offset, offset)
+        return _Step(edge, frame=_Frame(edge.symbol, offset, offset, frame.around | {frame.symbol}))
 
     def _is_empty(self, node: int, allowed: frozenset[int]) -> bool:
         nodes = [node]

@@ -18,10 +18,10 @@ class TextEnds(NamedTuple):
 def text_ends(grammar: Grammar, data: bytes, begin: int) -> TextEnds:
     """Where a text of a grammar that begins at ``begin`` can end. A step of its matcher for each byte."""
     matcher, ends = grammar.matcher(), list[int]()
-    for at in range(begin, len(data) + 1):
+    for offset in range(begin, len(data) + 1):
         if matcher.is_accepting():
-            ends.append(at)
-        if at < len(data) and not matcher.accept_bytes(data[at : at + 1]):
+            ends.append(offset)
+        if offset < len(data) and not matcher.accept_bytes(data[offset : offset + 1]):
             return TextEnds(ends, False)
     return TextEnds(ends, bool(matcher.next_bytes().any()))
 
@@ -40,10 +40,10 @@ def places(ends: Ends) -> Iterator[int]:
         yield low
     elif bits:
         text = f"{bits:b}"[::-1]
-        place = text.find("1")
-        while place >= 0:
-            yield low + place
-            place = text.find("1", place + 1)
+        bit = text.find("1")
+        while bit >= 0:
+            yield low + bit
+            bit = text.find("1", bit + 1)
 
 
 def places_down(ends: Ends, highest: int | None = None) -> Iterator[int]:
@@ -57,9 +57,9 @@ def places_down(ends: Ends, highest: int | None = None) -> Iterator[int]:
         bits ^= 1 << size
 
 
-def has_place(ends: Ends, place: int) -> bool:
+def has_place(ends: Ends, offset: int) -> bool:
     """Whether a set holds a place."""
-    return place >= ends[0] and bool(ends[1] >> (place - ends[0]) & 1)
+    return offset >= ends[0] and bool(ends[1] >> (offset - ends[0]) & 1)
 
 
 def joined(one: Ends, other: Ends) -> Ends:

@@ -123,11 +123,11 @@ class Network:
         self._empty = self.empties_without(frozenset())
         self._build()
         self.shows = self._showing()
-        calls = [[s for rhs in own for s in rhs if s >= 0] for own in self.rules]
+        calls = [[s for rhs in alternatives for s in rhs if s >= 0] for alternatives in self.rules]
         self._callers = strong_components(calls, [True] * len(calls))
         self.most = self._counts({name for _, name in named})
-        units = [[s for rhs in own for s in self._alone(rhs)] for own in self.rules]
-        corners = [[s for rhs in own for s in self._leading(rhs)] for own in self.rules]
+        units = [[s for rhs in alternatives for s in self._alone(rhs)] for alternatives in self.rules]
+        corners = [[s for rhs in alternatives for s in self._leading(rhs)] for alternatives in self.rules]
         self.same, self.opens = _loops(units), _loops(corners)
 
     # --- nodes ---
@@ -138,22 +138,24 @@ class Network:
             options.append({})
             return len(options) - 1
 
-        self.begin = [node() if own else -1 for own in self.rules]
-        for number, own in enumerate(self.rules):
-            for rhs in own:
-                at = self.begin[number]
+        self.begin = [node() if alternatives else -1 for alternatives in self.rules]
+        for number, alternatives in enumerate(self.rules):
+            for rhs in alternatives:
+                trie_node = self.begin[number]
                 for symbol in rhs:
-                    if symbol not in options[at]:
-                        options[at][symbol] = node()
-                    at = options[at][symbol]
-                options[at][None] = -1
+                    if symbol not in options[trie_node]:
+                        options[trie_node][symbol] = node()
+                    trie_node = options[trie_node][symbol]
+                options[trie_node][None] = -1
         self.size = len(options)
-        self.edges = [self._edges(options, at, shift) for shift in (0, self.size) for at in range(self.size)]
+        self.edges = [
+            self._edges(options, trie_node, shift) for shift in (0, self.size) for trie_node in range(self.size)
+        ]
         self.nullable = [False] * self.size
-        for at in reversed(range(self.size)):  # children have higher numbers
-            self.nullable[at] = any(
+        for trie_node in reversed(range(self.size)):  # children have higher numbers
+            self.nullable[trie_node] = any(
                 symbol is None or (self.is_nullable(symbol) and self.nullable[child])
-                for symbol, child in options[at].items()
+                for symbol, child in options[trie_node].items()
             )
         self.nullable *= 2
         self.bases = self._bases()
@@ -161,24 +163,26 @@ class Network:
         self.members = strong_components(needs, [True] * len(needs))
         self.component = [0] * len(needs)
         for component, nodes in enumerate(self.members):
-            for at in nodes:
-                self.component[at] = component
-        self.is_looped = [len(own) > 1 or own[0] in needs[own[0]] for own in self.members]
+            for trie_node in nodes:
+                self.component[trie_node] = component
+        self.is_looped = [
+            len(alternatives) > 1 or alternatives[0] in needs[alternatives[0]] for alternatives in self.members
+        ]
         self.first = [flags(members) for members in self._first_bytes()]
 
     def _edges(self, options: Sequence[_Options], node: int, shift: int) -> list[Edge]:
-        found = []
+        edges = []
         for symbol, child in options[node].items():
             if symbol is None:
-                found.append(Edge(Kind.END))
+                edges.append(Edge(Kind.END))
             elif symbol < 0:
                 kind = Kind.EMBED if ~symbol in self._embedded else Kind.READ
-                found.append(Edge(kind, symbol, -1, child + shift))
+                edges.append(Edge(kind, symbol, -1, child + shift))
             else:
                 is_last = options[child] == {None: -1}
                 called = self.begin[symbol] + (shift if is_last else 0)
-                found.append(Edge(Kind.CALL, symbol, called, child + shift, is_last))
-        return found
+                edges.append(Edge(Kind.CALL, symbol, called, child + shift, is_last))
+        return edges
 
     def _bases(self) -> tuple[dict[int, int], list[tuple[int, int]], list[int]]:
         """A number for each state of a terminal, in front of each node that stands after one: the first number by
@@ -208,12 +212,14 @@ class Network:
 
     def empties_without(self, without: frozenset[int]) -> frozenset[int]:
         """The symbols that may be empty without using some nonterminals."""
-        found = self._empties.get(without)
-        if found is None:
-            rules = [[] if number in without else own for number, own in enumerate(self.rules)]
-            found = frozenset(_derivable(rules, self._empty_terminals)) | self._empty_terminals
-            self._empties = {without: found} if len(self._empties) > MOST_KEPT else {**self._empties, without: found}
-        return found
+        empties = self._empties.get(without)
+        if empties is None:
+            rules = [[] if number in without else alternatives for number, alternatives in enumerate(self.rules)]
+            empties = frozenset(_derivable(rules, self._empty_terminals)) | self._empty_terminals
+            self._empties = (
+                {without: empties} if len(self._empties) > MOST_KEPT else {**self._empties, without: empties}
+            )
+        return empties
 
     def _first_bytes(self) -> list[int]:
         skipped = 0
@@ -222,34 +228,38 @@ class Network:
         of_terminals = [_first_of(dfa) for dfa in self.dfas]
         for t, texts in self._embedded.items():
             of_terminals[t] = texts.first
-        found = [0] * self.size
-        for own in reversed(self.members):  # what is called comes first
+        first_bytes = [0] * self.size
+        for component in reversed(self.members):  # what is called comes first
             before = None
-            while own[0] < self.size and before != [found[at] for at in own]:
-                before = [found[at] for at in own]
-                for at in own:
-                    for edge in self.edges[at]:
+            while component[0] < self.size and before != [first_bytes[node] for node in component]:
+                before = [first_bytes[node] for node in component]
+                for node in component:
+                    for edge in self.edges[node]:
                         if edge.kind != Kind.END:
-                            found[at] |= of_terminals[~edge.symbol] if edge.symbol < 0 else found[edge.called]
-                            found[at] |= found[edge.child] if self.is_nullable(edge.symbol) else 0
-        self.goes_on = [bool(members) for members in found] * 2
-        return [members and members | skipped for members in found] + [members | skipped for members in found]
+                            first_bytes[node] |= (
+                                of_terminals[~edge.symbol] if edge.symbol < 0 else first_bytes[edge.called]
+                            )
+                            first_bytes[node] |= first_bytes[edge.child] if self.is_nullable(edge.symbol) else 0
+        self.goes_on = [bool(members) for members in first_bytes] * 2
+        return [members and members | skipped for members in first_bytes] + [
+            members | skipped for members in first_bytes
+        ]
 
     # --- what is captured ---
     def _showing(self) -> frozenset[int]:
         """The symbols in which something is captured, or a text has a value."""
-        found = set(self.names)
-        found.update(~t for t, texts in self._embedded.items() if texts.has_meaning or any(texts.most.values()))
+        showing = set(self.names)
+        showing.update(~t for t, texts in self._embedded.items() if texts.has_meaning or any(texts.most.values()))
         users: dict[int, set[int]] = {}
-        for number, own in enumerate(self.rules):
-            for symbol in {symbol for rhs in own for symbol in rhs}:
+        for number, alternatives in enumerate(self.rules):
+            for symbol in {symbol for rhs in alternatives for symbol in rhs}:
                 users.setdefault(symbol, set()).add(number)
-        todo = list(found)
+        todo = list(showing)
         while todo:
-            more = users.get(todo.pop(), set()) - found
-            found |= more
+            more = users.get(todo.pop(), set()) - showing
+            showing |= more
             todo += more
-        return frozenset(found)
+        return frozenset(showing)
 
     def _counts(self, own_names: set[str]) -> dict[str, int]:
         reached = {self.start}
@@ -265,17 +275,17 @@ class Network:
         """How often a name can occur in one text: 0, 1, or 2 for more."""
 
         def count(symbol: int) -> int:
-            own = self.names.get(symbol, []).count(name)
+            own_count = self.names.get(symbol, []).count(name)
             if symbol >= 0:
-                return own + counts[symbol]
-            return own + (self._embedded[~symbol].most.get(name, 0) if ~symbol in self._embedded else 0)
+                return own_count + counts[symbol]
+            return own_count + (self._embedded[~symbol].most.get(name, 0) if ~symbol in self._embedded else 0)
 
         counts = [0] * len(self.rules)
-        for own in reversed(self._callers):
+        for own_count in reversed(self._callers):
             before = None
-            while before != [counts[number] for number in own]:
-                before = [counts[number] for number in own]
-                for number in own:
+            while before != [counts[number] for number in own_count]:
+                before = [counts[number] for number in own_count]
+                for number in own_count:
                     counts[number] = max((min(2, sum(map(count, rhs))) for rhs in self.rules[number]), default=0)
         return min(2, count(self.start))
 
@@ -302,12 +312,12 @@ def _first_of(dfa: Dfa) -> int:
 
 def _loops(edges: list[list[int]]) -> list[int]:
     """Of each node, its strong component if that is a loop; else -1."""
-    found = [-1] * len(edges)
-    for number, own in enumerate(strong_components(edges, [True] * len(edges))):
-        if len(own) > 1 or own[0] in edges[own[0]]:
-            for at in own:
-                found[at] = number
-    return found
+    loops = [-1] * len(edges)
+    for number, members in enumerate(strong_components(edges, [True] * len(edges))):
+        if len(members) > 1 or members[0] in edges[members[0]]:
+            for node in members:
+                loops[node] = number
+    return loops
 
 
 def _usable_rules(grammar: ContextFreeGrammar, embedded: Mapping[int, EmbeddedTexts]) -> _Rules:
@@ -316,8 +326,8 @@ def _usable_rules(grammar: ContextFreeGrammar, embedded: Mapping[int, EmbeddedTe
     written: list[dict[tuple[int, ...], None]] = [{} for _ in grammar.nonterminals]
     for rule in grammar.rules:
         written[rule.lhs][rule.rhs] = None
-    usable = _derivable([list(own) for own in written], terminals) | terminals
-    rules = [[rhs for rhs in own if usable.issuperset(rhs)] for own in written]
+    usable = _derivable([list(alternatives) for alternatives in written], terminals) | terminals
+    rules = [[rhs for rhs in alternatives if usable.issuperset(rhs)] for alternatives in written]
     for number, name in enumerate(grammar.nonterminals):
         if is_generated(name):
             _turn_repetition(rules, number)
@@ -327,19 +337,19 @@ def _usable_rules(grammar: ContextFreeGrammar, embedded: Mapping[int, EmbeddedTe
 def _derivable(rules: _Rules, terminals: Collection[int]) -> set[int]:
     """The nonterminals that have a derivation into some terminals. Linear in the rules."""
     waiting: dict[int, list[tuple[int, tuple[int, ...]]]] = {}  # rules by a symbol that they wait for
-    found: set[int] = set()
-    todo = [(number, rhs) for number, own in enumerate(rules) for rhs in own]
+    derivable: set[int] = set()
+    todo = [(number, rhs) for number, alternatives in enumerate(rules) for rhs in alternatives]
     while todo:
         number, rhs = todo.pop()
-        if number in found:
+        if number in derivable:
             continue
-        missing = next((s for s in rhs if s not in found and s not in terminals), None)
+        missing = next((s for s in rhs if s not in derivable and s not in terminals), None)
         if missing is not None:
             waiting.setdefault(missing, []).append((number, rhs))
         else:
-            found.add(number)
+            derivable.add(number)
             todo += waiting.pop(number, [])
-    return found
+    return derivable
 
 
 def is_generated(name: str) -> bool:

@@ -87,15 +87,15 @@ class CaptureReader:
         parts = Derivation(chart).parts(is_finished=is_finished)
         if parts is None:
             return None
-        found = []
+        captures = []
         for part in parts:
             content = None if part.only is None else self.contents.get(part.only)
             meaning = None if content is None else content.meaning
             for name in self._network.names.get(part.symbol, ()):
-                found.append(Found(name, part.start, part.end, part.is_complete, meaning))
+                captures.append(Found(name, part.start, part.end, part.is_complete, meaning))
             if part.symbol < 0 and content is not None:
-                found += content.find_within(data, part.start, part.end, part.is_complete)
-        return found
+                captures += content.find_within(data, part.start, part.end, part.is_complete)
+        return captures
 
     def captures(self, data: bytes, vocabulary: Vocabulary, *, is_finished: bool) -> Captures:
         """The captures of a text of the grammar, or of the beginning of one.
@@ -104,15 +104,15 @@ class CaptureReader:
             GenerationError: it is none.
             CapturesTooComplexError: it would take too many steps.
         """
-        found = self.find(data, is_finished=is_finished)
-        if found is None:
+        captures_found = self.find(data, is_finished=is_finished)
+        if captures_found is None:
             start = bytes(vocabulary.rendered(data[:200])).decode(errors="replace")
             raise GenerationError(f"Only texts of the grammar have captures, and this is none: {start!r}")
-        shown = _Shown(data, vocabulary, found)
+        shown = _Shown(data, vocabulary, captures_found)
         result: dict[str, Any] = {}
         for name, most in self.most.items():
-            own = [shown.capture(each) for each in found if each.name == name]
-            result[name] = own if most > 1 else own[0] if own else None
+            values = [shown.capture(each) for each in captures_found if each.name == name]
+            result[name] = values if most > 1 else values[0] if values else None
         return result
 
 
@@ -145,43 +145,47 @@ class _Embedded:
     def most(self) -> Mapping[str, int]:
         return self._reader.most if self._reader is not None and self.has_names else {}
 
-    def text_ends(self, data: bytes, at: int) -> TextEnds:
+    def text_ends(self, data: bytes, offset: int) -> TextEnds:
         """See `structgen.core.engines.captures.chart.TextReader`."""
-        return text_ends(self._grammar, data, at)
+        return text_ends(self._grammar, data, offset)
 
     def find_within(self, data: bytes, start: int, end: int, is_complete: bool) -> list[Found]:
         """The captures in one of its texts."""
         if self._reader is None or not self.has_names:
             return []
-        found = self._reader.find(data[start:end], is_finished=is_complete) or []
-        return [Found(f.name, f.start + start, f.end + start, f.is_complete, f.meaning) for f in found]
+        inner = self._reader.find(data[start:end], is_finished=is_complete) or []
+        return [Found(f.name, f.start + start, f.end + start, f.is_complete, f.meaning) for f in inner]
 
 
 class _Shown:
     """Text and offsets, in characters, of bytes."""
 
-    def __init__(self, data: bytes, vocabulary: Vocabulary, found: list[Found]) -> None:
-        cuts = sorted({0, len(data), *(f.start for f in found), *(f.end for f in found)})
+    def __init__(self, data: bytes, vocabulary: Vocabulary, captures: list[Found]) -> None:
+        cuts = sorted({0, len(data), *(f.start for f in captures), *(f.end for f in captures)})
         self._text, self._offsets = "", {0: 0}
         for start, end in pairwise(cuts):
             self._text += bytes(vocabulary.rendered(data[start:end])).decode(errors="ignore")
             self._offsets[end] = len(self._text)
 
-    def capture(self, found: Found) -> Capture:
+    def capture(self, capture_found: Found) -> Capture:
         """A capture in characters, with its value."""
-        start, end = self._offsets[found.start], self._offsets[found.end]
+        start, end = self._offsets[capture_found.start], self._offsets[capture_found.end]
         text = self._text[start:end]
         value: Any = text
-        if found.meaning is not None:
-            value = found.meaning.parse(text) if found.is_complete else found.meaning.parse_partial(text)
-        return Capture(text, value, start, end, found.is_complete)
+        if capture_found.meaning is not None:
+            value = (
+                capture_found.meaning.parse(text)
+                if capture_found.is_complete
+                else capture_found.meaning.parse_partial(text)
+            )
+        return Capture(text, value, start, end, capture_found.is_complete)
 
 
 def reader_of(grammar: Grammar) -> CaptureReader | None:
     """The reader of a compiled grammar; None for engines whose grammars have no rules."""
-    known = getattr(grammar, "capture_reader", None)
-    if isinstance(known, CaptureReader):
-        return known
+    reader = getattr(grammar, "capture_reader", None)
+    if isinstance(reader, CaptureReader):
+        return reader
     around: Callable[[], ContextFreeGrammar] | None = getattr(grammar, "capture_form", None)
     form = (around(), {}) if around is not None else grammar.normal_form()
     return None if form is None else CaptureReader(*form)

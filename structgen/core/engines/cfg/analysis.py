@@ -58,19 +58,19 @@ class _Suffixes:
     first: list[int] = field(default_factory=lambda: [0])
     next: list[int] = field(default_factory=lambda: [0])
     nullable: list[int] = field(default_factory=lambda: [1])
-    known: dict[tuple[int, int], int] = field(default_factory=dict)
+    numbers: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def add(self, symbols: Iterable[int]) -> int:
         """The suffix of these symbols, given last to first."""
         suffix = 0
         for symbol in symbols:
-            found = self.known.get((symbol, suffix))
-            if found is None:
-                found = self.known[symbol, suffix] = len(self.first)
+            suffix_number = self.numbers.get((symbol, suffix))
+            if suffix_number is None:
+                suffix_number = self.numbers[symbol, suffix] = len(self.first)
                 self.nullable.append(int(symbol >= 0 and bool(self.empty[symbol]) and bool(self.nullable[suffix])))
                 self.first.append(symbol)
                 self.next.append(suffix)
-            suffix = found
+            suffix = suffix_number
         return suffix
 
 
@@ -89,7 +89,7 @@ def analyse(grammar: ContextFreeGrammar, embedded: frozenset[int] = frozenset())
     for t, terminal in enumerate(grammar.terminals):
         if t not in embedded and usable[t] and terminal.dfa.accepting[0]:
             raise GrammarError(
-                f"terminal {terminal.name} can be empty", line=terminal.place.line, column=terminal.place.column
+                f"terminal {terminal.name} can be empty", line=terminal.position.line, column=terminal.position.column
             )
     rules = _trim(grammar, usable)
     of = _class_of(grammar, rules, embedded)
@@ -99,10 +99,12 @@ def analyse(grammar: ContextFreeGrammar, embedded: frozenset[int] = frozenset())
     for t in sorted(of):
         classes[order[of[t]]].append(t)
     assert all((c >= count) == (members[0] in embedded) for c, members in enumerate(classes))
-    bodies = [sorted({tuple(s if s >= 0 else ~order[of[~s]] for s in r.rhs) for r in own}) for own in rules]
+    bodies = [
+        sorted({tuple(s if s >= 0 else ~order[of[~s]] for s in r.rhs) for r in alternatives}) for alternatives in rules
+    ]
     empty = _nullable(bodies)
     suffixes = _Suffixes(empty)
-    numbered = [[suffixes.add(reversed(rhs)) for rhs in own] for own in bodies]
+    numbered = [[suffixes.add(reversed(rhs)) for rhs in alternatives] for alternatives in bodies]
     start = suffixes.add([grammar.start])
     if len(classes) + 1 >= MAX_CLASSES or len(suffixes.first) >= MAX_SUFFIXES:
         raise GrammarError(
@@ -110,12 +112,17 @@ def analyse(grammar: ContextFreeGrammar, embedded: frozenset[int] = frozenset())
             f"at most {MAX_CLASSES - 2} and {MAX_SUFFIXES - 1} are possible"
         )
     corners, scans = _left_corners(numbered, suffixes)
-    members = strong_components([[z for z, _ in own] for own in corners], [bool(own) for own in bodies])
+    members = strong_components(
+        [[z for z, _ in alternatives] for alternatives in corners], [bool(alternatives) for alternatives in bodies]
+    )
     component = [0] * len(bodies)
     for c, own_members in enumerate(members):
         for y in own_members:
             component[y] = c
-    loops = [int(any(component[z] == c for y in own for z, _ in corners[y])) for c, own in enumerate(members)]
+    loops = [
+        int(any(component[z] == c for y in alternatives for z, _ in corners[y]))
+        for c, alternatives in enumerate(members)
+    ]
     return CfgTables(
         suffixes.first,
         suffixes.next,
@@ -178,15 +185,15 @@ def _trim(grammar: ContextFreeGrammar, usable: list[bool]) -> list[list[Rule]]:
                 if s >= 0 and not reached[s]:
                     reached[s] = True
                     stack.append(s)
-    return [own if reached[y] else [] for y, own in enumerate(by_lhs)]
+    return [alternatives if reached[y] else [] for y, alternatives in enumerate(by_lhs)]
 
 
 def _class_of(grammar: ContextFreeGrammar, rules: list[list[Rule]], embedded: frozenset[int]) -> dict[int, int]:
     """The first terminal of the class of each terminal in use."""
     uses: dict[int, int] = {}
     alone: dict[int, int] = {}
-    for own in rules:
-        for rule in own:
+    for lhs_rules in rules:
+        for rule in lhs_rules:
             for s in rule.rhs:
                 if s < 0:
                     uses[~s] = uses.get(~s, 0) + 1
@@ -206,7 +213,7 @@ def _nullable(bodies: list[list[tuple[int, ...]]]) -> list[int]:
     """Which nonterminals derive the empty text."""
     empty = [0] * len(bodies)
     waiting: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-    stack = [(y, rhs) for y, own in enumerate(bodies) for rhs in own if all(s >= 0 for s in rhs)]
+    stack = [(y, rhs) for y, alternatives in enumerate(bodies) for rhs in alternatives if all(s >= 0 for s in rhs)]
     while stack:
         y, rhs = stack.pop()
         if empty[y]:
@@ -227,10 +234,10 @@ def _left_corners(numbered: list[list[int]], suffixes: _Suffixes) -> tuple[_Corn
     """What each nonterminal predicts and scans first, after prefixes that may be empty too."""
     corners: _Corners = []
     scans: _Corners = []
-    for own in numbered:
+    for alternatives in numbered:
         predicted: dict[tuple[int, int], None] = {}
         scanned: dict[tuple[int, int], None] = {}
-        for suffix in own:
+        for suffix in alternatives:
             while suffix:
                 symbol, after = suffixes.first[suffix], suffixes.next[suffix]
                 if symbol < 0:

@@ -42,9 +42,9 @@ class CfgCompletions:
         """Bytes of `complete`; `FAR` or more where nothing completes it."""
         return self._cheapest(machine, configs)[1][0]
 
-    def _cheapest(self, machine: CfgMachine, configs: int) -> tuple[_Rests, tuple[int, int, int]]:
+    def _cheapest(self, machine: CfgMachine, configs: int) -> tuple[_Remainders, tuple[int, int, int]]:
         """What is nearest to an end: bytes, a position, the item set after its terminal."""
-        remaining, best = _Rests(machine, self), (k.FAR, -1, 0)
+        remaining, best = _Remainders(machine, self), (k.FAR, -1, 0)
         for items, d in machine.configurations(configs):
             nearest: dict[int, int] = {}  # the best position of each class; -1: back to the item set
             for p in machine.lexer(d)[1]:
@@ -63,10 +63,10 @@ class CfgCompletions:
         if word is None:
             parts, todo = [], [suffix]
             while todo:
-                at = todo.pop()
-                if self.suffix_lengths[at]:  # else nothing is written, however it is derived
-                    symbol = self._tables.first[at]
-                    todo += (self._tables.next[at], self._derivations[symbol] if symbol >= 0 else 0)
+                suffix_here = todo.pop()
+                if self.suffix_lengths[suffix_here]:  # else nothing is written, however it is derived
+                    symbol = self._tables.first[suffix_here]
+                    todo += (self._tables.next[suffix_here], self._derivations[symbol] if symbol >= 0 else 0)
                     if symbol < 0:
                         parts.append(self.class_word(~symbol))
             word = self._of_suffixes[suffix] = b"".join(parts)
@@ -83,9 +83,9 @@ class CfgCompletions:
         word = self._words.get(position)
         if word is None:
             base, terminal = self._automata.first[bisect_right(self._bases, position) - 1]
-            found = shortest(self._grammar.terminals[terminal].dfa, position - base)
-            assert found is not None, "automata are trim"
-            word = self._words[position] = found
+            automaton_word = shortest(self._grammar.terminals[terminal].dfa, position - base)
+            assert automaton_word is not None, "automata are trim"
+            word = self._words[position] = automaton_word
         return word
 
     # --- lengths ---
@@ -106,8 +106,8 @@ class CfgCompletions:
             steps += 1
             counts = before[layer + 1] - before[layer]
             first = np.repeat(before[layer] - np.cumsum(counts) + counts, counts)
-            found = np.unique(into[first + np.arange(len(first))])
-            layer = found[lengths[found] == k.FAR]
+            reached = np.unique(into[first + np.arange(len(first))])
+            layer = reached[lengths[reached] == k.FAR]
             lengths[layer] = steps
         return lengths.tolist()
 
@@ -120,8 +120,8 @@ class CfgCompletions:
         """Bytes of a shortest text of each suffix; no more than FAR."""
         lengths, tables = [0], self._tables
         for symbol, after in zip(tables.first[1:], tables.next[1:], strict=True):  # tails are numbered first
-            own = self._least[symbol][0] if symbol >= 0 else self._class_lengths[~symbol]
-            lengths.append(min(own + lengths[after], k.FAR))
+            symbol_length = self._least[symbol][0] if symbol >= 0 else self._class_lengths[~symbol]
+            lengths.append(min(symbol_length + lengths[after], k.FAR))
         return lengths
 
     @cached_property
@@ -139,7 +139,7 @@ class CfgCompletions:
 
         Knuth's generalisation of Dijkstra's algorithm.
         """
-        rules = [(y, suffix) for y, own in enumerate(self._tables.rules) for suffix in own]
+        rules = [(y, suffix) for y, alternatives in enumerate(self._tables.rules) for suffix in alternatives]
         symbols = [self._symbols(suffix) for _, suffix in rules]
         uses: dict[int, list[int]] = {}
         for i, body in enumerate(symbols):
@@ -151,8 +151,8 @@ class CfgCompletions:
         queue: list[tuple[int, int, int]] = []
 
         def push(i: int) -> None:
-            known = (least[s] or (0, 0) if s >= 0 else (self._class_lengths[~s], 0) for s in symbols[i])
-            heapq.heappush(queue, (min(sum(length for length, _ in known), k.FAR), rules[i][0], i))
+            symbol_words = (least[s] or (0, 0) if s >= 0 else (self._class_lengths[~s], 0) for s in symbols[i])
+            heapq.heappush(queue, (min(sum(length for length, _ in symbol_words), k.FAR), rules[i][0], i))
 
         for i in range(len(rules)):
             if not missing[i]:
@@ -165,17 +165,17 @@ class CfgCompletions:
                     missing[j] -= 1
                     if not missing[j]:
                         push(j)
-        return [found or (0, 0) for found in least]
+        return [pair or (0, 0) for pair in least]
 
     def _symbols(self, suffix: int) -> list[int]:
-        found = []
+        symbols = []
         while suffix:
-            found.append(self._tables.first[suffix])
+            symbols.append(self._tables.first[suffix])
             suffix = self._tables.next[suffix]
-        return found
+        return symbols
 
 
-class _Rests:
+class _Remainders:
     """Shortest texts that item sets and continuations of one machine need to the end of the output."""
 
     def __init__(self, machine: CfgMachine, words: CfgCompletions) -> None:
@@ -191,19 +191,19 @@ class _Rests:
         for item in self._machine.key(items, k.ITEMS_KEY):
             if item == k.END_ITEM:
                 return 0, item
-            suffix, at = item >> k.K_BITS, item & k.K_MASK
-            if at not in self._best:
-                self._search(at)
-            best = min(best, (self._lengths[suffix] + self._best[at][0], item))
+            suffix, continuation = item >> k.K_BITS, item & k.K_MASK
+            if continuation not in self._best:
+                self._search(continuation)
+            best = min(best, (self._lengths[suffix] + self._best[continuation][0], item))
         return best
 
     def text(self, items: int) -> bytes:
         """A shortest text from an item set to the end."""
         item = self.of_items(items)[1]
-        suffix, at = (item >> k.K_BITS, item & k.K_MASK) if item != k.END_ITEM else (0, self._end)
+        suffix, continuation = (item >> k.K_BITS, item & k.K_MASK) if item != k.END_ITEM else (0, self._end)
         parts = [self._words.suffix_word(suffix)]
-        while at != self._end:
-            _, suffix, at = self._best[at]
+        while continuation != self._end:
+            _, suffix, continuation = self._best[continuation]
             parts.append(self._words.suffix_word(suffix))
         return b"".join(parts)
 
@@ -213,12 +213,12 @@ class _Rests:
         stack, seen = [start], {start}
         queue: list[tuple[int, int, int, int]] = []
         while stack:
-            at = stack.pop()
-            for item in self._machine.key(at, k.CONT_KEY):
+            continuation = stack.pop()
+            for item in self._machine.key(continuation, k.CONT_KEY):
                 suffix, after = item >> k.K_BITS, item & k.K_MASK
                 if item == k.END_ITEM:
                     after = self._end
-                into.setdefault(after, []).append((at, suffix))
+                into.setdefault(after, []).append((continuation, suffix))
                 if after not in seen:
                     seen.add(after)
                     if after in self._best:
@@ -227,11 +227,11 @@ class _Rests:
                         stack.append(after)
         heapq.heapify(queue)
         while queue:
-            length, at, suffix, after = heapq.heappop(queue)
+            length, continuation, suffix, after = heapq.heappop(queue)
             if after >= 0:
-                if at in self._best:
+                if continuation in self._best:
                     continue
-                self._best[at] = length, suffix, after
-            for before, between in into.get(at, []):
+                self._best[continuation] = length, suffix, after
+            for before, between in into.get(continuation, []):
                 if before not in self._best:
-                    heapq.heappush(queue, (length + self._lengths[between], before, between, at))
+                    heapq.heappush(queue, (length + self._lengths[between], before, between, continuation))

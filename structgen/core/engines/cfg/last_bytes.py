@@ -29,7 +29,7 @@ def bytes_before(source: ContextFreeGrammar, embedded: Collection[int]) -> int:
     lasts = _lasts(source, of_terminal)
     nullable = _nullable(source)
     before = [0] * len(source.nonterminals)
-    found = 0
+    reached_bytes = 0
     users: list[list[Rule]] = [[] for _ in source.nonterminals]
     for rule in source.rules:
         users[rule.lhs].append(rule)
@@ -40,14 +40,14 @@ def bytes_before(source: ContextFreeGrammar, embedded: Collection[int]) -> int:
             reached = before[lhs]
             for symbol in rule.rhs:
                 if symbol < 0:
-                    found |= reached if ~symbol in embedded else 0
+                    reached_bytes |= reached if ~symbol in embedded else 0
                     reached = of_terminal[~symbol]
                     continue
                 if reached & ~before[symbol]:
                     before[symbol] |= reached
                     work.append(symbol)
                 reached = lasts[symbol] | (reached if symbol in nullable else 0)
-    return found | _ignored(source)
+    return reached_bytes | _ignored(source)
 
 
 def _terminal_bytes(source: ContextFreeGrammar, embedded: Collection[int]) -> list[int]:
@@ -61,10 +61,10 @@ def _dfa_last_bytes(dfa: Dfa) -> int:
 
 
 def _ignored(source: ContextFreeGrammar) -> int:
-    found = 0
+    ignored_bytes = 0
     for t in source.ignored:
-        found |= _dfa_last_bytes(source.terminals[t].dfa)
-    return found
+        ignored_bytes |= _dfa_last_bytes(source.terminals[t].dfa)
+    return ignored_bytes
 
 
 def _nullable(source: ContextFreeGrammar) -> set[int]:
@@ -74,18 +74,18 @@ def _nullable(source: ContextFreeGrammar) -> set[int]:
     for i, rule in enumerate(source.rules):
         for symbol in rule.rhs:
             uses.setdefault(symbol, []).append(i)
-    found: set[int] = set()
+    nullable: set[int] = set()
     work = [rule.lhs for rule in source.rules if not rule.rhs]
     while work:
         lhs = work.pop()
-        if lhs in found:
+        if lhs in nullable:
             continue
-        found.add(lhs)
+        nullable.add(lhs)
         for i in uses.get(lhs, ()):
             missing[i] -= 1
             if not missing[i]:
                 work.append(source.rules[i].lhs)
-    return found
+    return nullable
 
 
 def _lasts(source: ContextFreeGrammar, of_terminal: list[int]) -> list[int]:

@@ -61,8 +61,8 @@ def _read_automata(
     """Positions int64[n, 3] and edges, from the addresses of automata."""
     header = np.zeros(k.HEADER, np.int64)
     rows, edges = np.empty(position_words, np.int64), np.empty(edge_words, np.int64)
-    for place, data in ((kt.a_at, rows), (kt.b_at, edges)):
-        header[place], header[place + k.CAPACITY] = data.ctypes.data, data.size
+    for position, data in ((kt.a_at, rows), (kt.b_at, edges)):
+        header[position], header[position + k.CAPACITY] = data.ctypes.data, data.size
     header[k.H_CAP] = k.HEADER
     root = np.array([header.ctypes.data])
     k.run(root.ctypes.data, k.READ_AUTOMATA, requests.buffer_info()[0], count, 0)
@@ -95,8 +95,8 @@ class CfgMachine(Heap):
         self.heap[k.HEADER + k.LEX_TABLE : k.HEADER + k.LEX_KEY] = -1
         self._masks = np.empty(min(FIRST_MASKS, max(mask_bytes // 8, 1)), np.int64)
         self._place_masks(1, 1)
-        for place in BUFFERS:
-            self._set(place, np.empty(FIRST_SCRATCH, np.int64))
+        for position in BUFFERS:
+            self._set(position, np.empty(FIRST_SCRATCH, np.int64))
         self._set(kt.move_at, np.zeros(3 * k.MOVES, np.int64))
         self._set_levels(FIRST_LEVEL)
         self._set_lexicon()
@@ -106,7 +106,9 @@ class CfgMachine(Heap):
     @property
     def memory_bytes(self) -> int:
         """Bytes in use: records, masks, moves and working memory."""
-        grown = sum(self._arrays[place].nbytes - 8 * FIRST_SCRATCH for place in BUFFERS)  # the first is hardly touched
+        grown = sum(
+            self._arrays[position].nbytes - 8 * FIRST_SCRATCH for position in BUFFERS
+        )  # the first is hardly touched
         return int(8 * (self.heap[k.H_TOP] + self.heap[k.H_MTOP]) + self._hash.nbytes + grown) + 8 * 3 * k.MOVES
 
     @property
@@ -121,8 +123,8 @@ class CfgMachine(Heap):
             GrammarError: the states need more memory than ids can name.
         """
         flag = int(self.heap[k.H_FLAG])
-        for place in BUFFERS:
-            self.heap[place + k.TOP] = 0
+        for position in BUFFERS:
+            self.heap[position + k.TOP] = 0
         if flag & k.HEAP_FULL and 2 * len(self.heap) > MOST_WORDS:
             self.heap[k.H_FLAG] = 0
             raise GrammarError(
@@ -131,8 +133,8 @@ class CfgMachine(Heap):
             )
         self._grow_records()
         if flag & k.SCRATCH_FULL:
-            for place in BUFFERS:
-                self._set(place, np.empty(4 * len(self._arrays[place]), np.int64))
+            for position in BUFFERS:
+                self._set(position, np.empty(4 * len(self._arrays[position]), np.int64))
         if flag & k.LEVELS_FULL:
             self._set_levels(2 * int(self.heap[k.H_WIDTH_OF_LEVEL]))
         if flag & k.MASKS_FULL:
@@ -195,8 +197,8 @@ class CfgMachine(Heap):
         depth = self.lexicon.depth + 3
         self._set(kt.level_at, np.empty(depth * width, np.int64))
         self.heap[k.H_WIDTH_OF_LEVEL] = width
-        for place in (kt.count_at, kt.deferred_at, kt.path_at, kt.near_at):
-            self._set(place, np.zeros(depth + 1, np.int64))
+        for position in (kt.count_at, kt.deferred_at, kt.path_at, kt.near_at):
+            self._set(position, np.zeros(depth + 1, np.int64))
 
     def _set_lexicon(self) -> None:
         words = self.lexicon
@@ -213,8 +215,8 @@ class CfgMachine(Heap):
         self._set(kt.slice_end, words.slices.ends)
         self._set(kt.slice_row, words.slices.rows)
         self._set(kt.residue_at, words.slices.residues)
-        self._set(kt.remainder_end, words.slices.rest_ends)
-        self._set(kt.remainder_at, words.slices.rests)
+        self._set(kt.remainder_end, words.slices.remainder_ends)
+        self._set(kt.remainder_at, words.slices.remainders)
         self._set(kt.group_from, words.slices.groups)
         self._set(kt.group_at, words.slices.members)
         self.heap[k.H_NODES], self.heap[k.H_EOSES] = len(words.nodes), len(words.eos)
@@ -234,16 +236,16 @@ class CfgMachine(Heap):
             len(tables.classes),
             len(tables.classes) - len(tables.embedded),
         )
-        for place, data in (
+        for position, data in (
             (kt.edges_from, automata.edges),
             (kt.edge_at, automata.edge),
             (kt.class_of, automata.classes),
             (kt.is_accepting, automata.accepts),
         ):
-            self._set(place, data)
+            self._set(position, data)
         self._set(kt.ignored_at, _ints(automata.ignored))
         self.heap[k.H_IGNOREDS] = len(automata.ignored)
-        for place, numbers in (
+        for position, numbers in (
             (kt.first_of, tables.first),
             (kt.next_of, tables.next),
             (kt.is_nullable, tables.nullable),
@@ -251,13 +253,13 @@ class CfgMachine(Heap):
             (kt.scc_of, tables.component),
             (kt.is_recursive, tables.loops),
         ):
-            self._set(place, _ints(numbers))
-        for place, lists in ((kt.members_from, tables.members), (kt.starts_from, automata.starts)):
-            self._set(place, _ints([0, *accumulate(map(len, lists))]))
-            self._set(place + 2, _ints([n for part in lists for n in part]))
-        for place, pairs in ((kt.corners_from, tables.corners), (kt.scans_from, tables.scans)):
-            self._set(place, _ints([0, *accumulate(map(len, pairs))]))
-            self._set(place + 2, _ints([n for part in pairs for pair in part for n in pair]))
+            self._set(position, _ints(numbers))
+        for position, lists in ((kt.members_from, tables.members), (kt.starts_from, automata.starts)):
+            self._set(position, _ints([0, *accumulate(map(len, lists))]))
+            self._set(position + 2, _ints([n for part in lists for n in part]))
+        for position, pairs in ((kt.corners_from, tables.corners), (kt.scans_from, tables.scans)):
+            self._set(position, _ints([0, *accumulate(map(len, pairs))]))
+            self._set(position + 2, _ints([n for part in pairs for pair in part for n in pair]))
 
 
 def _ints(numbers: list[int]) -> npt.NDArray[np.int32]:

@@ -82,15 +82,15 @@ class RowMachine(CfgMachine):
     def _set_rows(self, count: int) -> None:
         """Room for so many rows; those that are there stay."""
         old = getattr(self, "_configs", np.zeros(0, np.int64))
-        for name, place, width in (
+        for name, slot, width in (
             ("_after", kt.pair_row, 256), ("_configs", kt.pair_configs, 0), ("_known", kt.pair_known, 0),
             ("_live", kt.pair_live, self._words),
         ):  # fmt: skip
-            grown = np.zeros((count, width) if width else count, place.dtype)
+            grown = np.zeros((count, width) if width else count, slot.dtype)
             if len(old):
                 grown[: len(old)] = getattr(self, name)
             setattr(self, name, grown)
-            self._set(place, grown.reshape(-1))
+            self._set(slot, grown.reshape(-1))
         self.heap[k.H_PAIRS] = max(int(self.heap[k.H_PAIRS]), 1)
 
     def _forget_rows(self) -> None:

@@ -192,9 +192,9 @@ class Relations:
                 suffixes[suffix] = following
             changed = list(longer.get(suffix, ()))
             for y in owners.get(suffix, ()):
-                known = symbols.get(y, self.none)
-                symbols[y] = self._plus(known, suffixes[suffix])
-                if symbols[y] != known:
+                relation = symbols.get(y, self.none)
+                symbols[y] = self._plus(relation, suffixes[suffix])
+                if symbols[y] != relation:
                     changed += users.get(y, ())
             for each in changed:
                 if not waiting[each]:

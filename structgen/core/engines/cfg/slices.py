@@ -50,8 +50,8 @@ class Slices:
     rows: npt.NDArray[np.int32]
     residues: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
-    rests: npt.NDArray[np.int64]
-    rest_ends: npt.NDArray[np.int64]
+    remainders: npt.NDArray[np.int64]
+    remainder_ends: npt.NDArray[np.int64]
     groups: npt.NDArray[np.int32]
     members: npt.NDArray[np.int32]
 
@@ -85,32 +85,32 @@ def load_slices(vocabulary: Vocabulary) -> Slices:
 
 def make_slices(vocabulary: Vocabulary) -> Slices:
     """The slices of a vocabulary; about 0.5 s for 200,000 tokens."""
-    place = np.zeros(1, np.int64)
-    kinds = np.array([k.run(place.ctypes.data, k.KIND_OF, byte, 0, 0) for byte in range(256)], np.int64)
+    header = np.zeros(1, np.int64)
+    kinds = np.array([k.run(header.ctypes.data, k.KIND_OF, byte, 0, 0) for byte in range(256)], np.int64)
     tokens, width = token_kinds(vocabulary, kinds), -(-vocabulary.size // 32)
-    found = []
+    sets = []
     for excluded in EXCLUDED:
         allowed = (1 << k.INVALID) - 1
         for character in excluded:
             allowed &= ~(1 << int(kinds[ord(character)]))
-        found.append((allowed, tokens & ~np.int64(allowed) == 0))
-    found.sort(key=lambda entry: -int(entry[1].sum()))
-    residues = [packed_nodes(subtrie(vocabulary.trie, ~inside)) for _, inside in found]
-    rests, groups = _remainders(vocabulary, kinds, found)
+        sets.append((allowed, tokens & ~np.int64(allowed) == 0))
+    sets.sort(key=lambda entry: -int(entry[1].sum()))
+    residues = [packed_nodes(subtrie(vocabulary.trie, ~inside)) for _, inside in sets]
+    remainders, groups = _remainders(vocabulary, kinds, sets)
     return Slices(
-        kinds=np.array([allowed for allowed, _ in found], np.int64),
-        rows=np.concatenate([packed(inside, width) for _, inside in found]),
+        kinds=np.array([allowed for allowed, _ in sets], np.int64),
+        rows=np.concatenate([packed(inside, width) for _, inside in sets]),
         residues=np.concatenate(residues),
         ends=np.cumsum([0, *map(len, residues)], dtype=np.int64),
-        rests=np.concatenate(rests),
-        rest_ends=np.cumsum([0, *map(len, rests)], dtype=np.int64),
+        remainders=np.concatenate(remainders),
+        remainder_ends=np.cumsum([0, *map(len, remainders)], dtype=np.int64),
         groups=np.cumsum([0, *map(len, groups)], dtype=np.int32),
         members=np.array([token for group in groups for token in group], np.int32),
     )
 
 
 def _remainders(
-    vocabulary: Vocabulary, kinds: npt.NDArray[np.int64], found: list[tuple[int, npt.NDArray[np.bool_]]]
+    vocabulary: Vocabulary, kinds: npt.NDArray[np.int64], sets: list[tuple[int, npt.NDArray[np.bool_]]]
 ) -> tuple[list[npt.NDArray[np.int64]], list[list[int]]]:
     """For each slice the trie of what other tokens have after text of it; and the groups, numbered from V on.
 
@@ -119,21 +119,21 @@ def _remainders(
     tokens, cut = vocabulary.tokens, _where_cut(vocabulary)
     tries: list[npt.NDArray[np.int64]] = []
     groups: list[list[int]] = []
-    for allowed, inside in found:
-        by_rest: dict[bytes, list[int]] = {}
+    for allowed, inside in sets:
+        by_remainder: dict[bytes, list[int]] = {}
         barred = bytes(byte for byte in range(128) if not allowed >> int(kinds[byte]) & 1)
         search = re.compile(b"[" + re.escape(barred) + b"]").search if barred else lambda token: None
         for token in np.flatnonzero(~inside).tolist():
             if text := tokens[token]:
                 match = search(text)
                 start = min(match.start() if match else len(text), cut.get(token, len(text)))
-                by_rest.setdefault(text[start:], []).append(token)
+                by_remainder.setdefault(text[start:], []).append(token)
         numbers = []
-        for members in by_rest.values():
+        for members in by_remainder.values():
             numbers.append(members[0] if len(members) == 1 else vocabulary.size + len(groups))
             if len(members) > 1:
                 groups.append(members)
-        texts = list(by_rest)
+        texts = list(by_remainder)
         offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
         trie = build_trie(texts, np.frombuffer(b"".join(texts), np.uint8), offsets)
         tries.append(packed_nodes(trie, np.array([*numbers, -1], np.int64)))
@@ -144,42 +144,42 @@ def _remainders(
 
 def _where_cut(vocabulary: Vocabulary) -> dict[int, int]:
     """Of tokens that are not UTF-8, where the first character that is none begins."""
-    found = {}
+    cuts = {}
     for token, text in enumerate(vocabulary.tokens):
         if text and not text.isascii():
             try:
                 text.decode()
             except UnicodeDecodeError as error:
-                found[token] = error.start
-    return found
+                cuts[token] = error.start
+    return cuts
 
 
 def token_kinds(vocabulary: Vocabulary, kinds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """int64[V]: the kinds of the characters of each token; INVALID where it is empty or not UTF-8."""
-    found = np.full(vocabulary.size, 1 << k.INVALID, np.int64)
+    kinds_of = np.full(vocabulary.size, 1 << k.INVALID, np.int64)
     offsets = vocabulary.token_offsets
     spelled = np.flatnonzero(np.diff(offsets) > 0)
     if not len(spelled):
-        return found
+        return kinds_of
     of_bytes = np.int64(1) << kinds[vocabulary.token_bytes]
-    found[spelled] = np.bitwise_or.reduceat(of_bytes, offsets[spelled])
-    for token in np.flatnonzero(found >> k.NON_ASCII & 1).tolist():
+    kinds_of[spelled] = np.bitwise_or.reduceat(of_bytes, offsets[spelled])
+    for token in np.flatnonzero(kinds_of >> k.NON_ASCII & 1).tolist():
         try:
             (vocabulary.tokens[token] or b"").decode()
         except UnicodeDecodeError:
-            found[token] |= 1 << k.INVALID
-    return found
+            kinds_of[token] |= 1 << k.INVALID
+    return kinds_of
 
 
 def _is_whole(stored: dict[str, npt.NDArray[np.generic]], width: int) -> bool:
     """Whether stored arrays are those of slices (content is checksummed; this guards against another layout)."""
-    long, short = ("kinds", "residues", "ends", "rests", "rest_ends"), ("rows", "groups", "members")
+    long, short = ("kinds", "residues", "ends", "remainders", "remainder_ends"), ("rows", "groups", "members")
     types: dict[str, type] = {**dict.fromkeys(long, np.int64), **dict.fromkeys(short, np.int32)}
     if {name: array.dtype for name, array in stored.items()} != types:
         return False
     count = len(EXCLUDED)
-    shapes = {"kinds": (count,), "rows": (count * width,), "ends": (count + 1,), "rest_ends": (count + 1,)}
+    shapes = {"kinds": (count,), "rows": (count * width,), "ends": (count + 1,), "remainder_ends": (count + 1,)}
     if any(stored[name].shape != shape for name, shape in shapes.items()) or not stored["groups"].size:
         return False
-    ends = {"residues": "ends", "rests": "rest_ends", "members": "groups"}
+    ends = {"residues": "ends", "remainders": "remainder_ends", "members": "groups"}
     return all(stored[name].shape == (stored[end][-1],) for name, end in ends.items())

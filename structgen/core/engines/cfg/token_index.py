@@ -68,8 +68,8 @@ def lexicon(vocabulary: Vocabulary) -> CfgLexicon:
     first = np.flatnonzero(trie.depth == 0)
     root[trie.byte[first]] = first
     below = np.empty(len(nodes) + 2 * (k.DEPTH_MASK + 2), np.int64)
-    place = np.array([0])
-    k.run(place.ctypes.data, k.KINDS_BELOW, nodes.ctypes.data, len(nodes), below.ctypes.data)
+    header = np.array([0])
+    k.run(header.ctypes.data, k.KINDS_BELOW, nodes.ctypes.data, len(nodes), below.ctypes.data)
     order, before = trie.in_order
     eos = np.array(vocabulary.eos_token_ids, np.int32)
     slices = load_slices(vocabulary)

@@ -56,15 +56,15 @@ class Configuration:
 
     def partial_parses(self) -> list[PartialParse]:
         """See `Matcher.partial_parses`."""
-        own, region = self.matcher.completion_bound(), None if self.content is None else self.content.region
+        matcher_bound, region = self.matcher.completion_bound(), None if self.content is None else self.content.region
         after = 0 if self.after is None else self.after.completion_bound()
-        around = () if region is None else (OpenRegion(region, self.size, own),)
+        around = () if region is None else (OpenRegion(region, self.size, matcher_bound),)
         inner = self.matcher.partial_parses()
         if inner is None:
             following = self.matcher.next_bytes()
             if not self.size and self.after is not None and self.content is not None and self.content.is_nullable:
                 following |= self.after.next_bytes()  # what comes next may come after its empty text
-            return [PartialParse(around, min(own + after, TOO_LONG), following, not self.size)]
+            return [PartialParse(around, min(matcher_bound + after, TOO_LONG), following, not self.size)]
         return [
             PartialParse((*around, *each.regions), min(each.bound + after, TOO_LONG), each.next, not self.size)
             for each in inner
@@ -72,8 +72,8 @@ class Configuration:
 
     def completion_bound(self) -> int:
         """Bytes of `shortest_completion`, or more; see `Matcher.completion_bound`."""
-        own = self.matcher.completion_bound()
-        return own if self.after is None else min(own + self.after.completion_bound(), TOO_LONG)
+        matcher_bound = self.matcher.completion_bound()
+        return matcher_bound if self.after is None else min(matcher_bound + self.after.completion_bound(), TOO_LONG)
 
     def shortest_completion(self) -> bytes:
         """A shortest text of what it reads, and of the grammar around after it.
@@ -81,10 +81,10 @@ class Configuration:
         Raises:
             CompletionTooLongError: every text of what it reads is too long.
         """
-        own = self.matcher.shortest_completion()
+        completion = self.matcher.shortest_completion()
         if self.closing is None:
             self.closing = b"" if self.after is None else self.after.shortest_completion()
-        return own + self.closing
+        return completion + self.closing
 
     def key(self) -> Hashable:
         """Equal for configurations with the same future, whichever matcher; None where that cannot be told."""
@@ -94,13 +94,13 @@ class Configuration:
 
     def own_key(self) -> Hashable:
         """Equal for the same future of this one while it is not rolled back; None where that is not known."""
-        state = self.matcher.state_key(own=True)
+        state = self.matcher.state_key(same_matcher=True)
         return None if state is None else (self.serial, state)
 
     def recall(self, key: Hashable) -> Any:
         """What was remembered under a key made of own keys, or None."""
-        known = self._memo.get(key)
-        return None if known is None else known[1]
+        entry = self._memo.get(key)
+        return None if entry is None else entry[1]
 
     def remember(self, key: Hashable, value: Any) -> None:
         """Keep a value until the configuration is rolled back after where it stands now."""
@@ -116,7 +116,7 @@ class Configuration:
             while self._sizes and self._sizes[-1][0] > steps:
                 self._sizes.pop()
             # What was written after that place will be written anew; keys of before say what they said.
-            self._memo = {key: known for key, known in self._memo.items() if known[0] <= steps}
+            self._memo = {key: entry for key, entry in self._memo.items() if entry[0] <= steps}
 
     def fork(self) -> Configuration:
         """The same, apart, with its history."""

@@ -20,7 +20,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 
 Ints = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
-Rests = tuple[tuple[bytes, int], ...]
+Remainders = tuple[tuple[bytes, int], ...]
 MOST_PLACES = 1 << 24
 """So many places of sets of bytes looked for before are kept."""
 
@@ -42,40 +42,40 @@ class Crossings:
     nodes: Ints
     places: Ints
     starts: npt.NDArray[np.int64]
-    _rests: dict[int, Rests] = field(default_factory=dict, repr=False)
+    _remainders: dict[int, Remainders] = field(default_factory=dict, repr=False)
     _holding: dict[int, Flags] = field(default_factory=dict, repr=False)
 
     def piece(self, number: int) -> bytes:
         """The text of a piece."""
-        place = self.places[self.starts[number]]
-        return self.index.tokens[self.index.owners[place]][: self.index.cuts[place]]
+        first = self.places[self.starts[number]]
+        return self.index.tokens[self.index.owners[first]][: self.index.cuts[first]]
 
     def holding(self, needed: int) -> Flags:
         """Which pieces hold a byte of a set; kept."""
-        found = self._holding.get(needed)
-        if found is None:
-            found = self._holding[needed] = self.index.holding(needed)[self.nodes]
-        return found
+        flags = self._holding.get(needed)
+        if flags is None:
+            flags = self._holding[needed] = self.index.holding(needed)[self.nodes]
+        return flags
 
-    def rests(self, number: int) -> Rests:
+    def remainders(self, number: int) -> Remainders:
         """What follows a piece, with the token that piece and rest make; kept."""
-        found = self._rests.get(number)
-        if found is None:
+        lacking = self._remainders.get(number)
+        if lacking is None:
             places = self.places[self.starts[number] : self.starts[number + 1]]
-            found = self._rests[number] = self.index.rests(places)
-        return found
+            lacking = self._remainders[number] = self.index.remainders(places)
+        return lacking
 
-    def lacking(self, number: int, mask: Flags) -> Rests:
+    def lacking(self, number: int, mask: Flags) -> Remainders:
         """The same of tokens that a mask does not have; not kept."""
         places = self.places[self.starts[number] : self.starts[number + 1]]
-        return self.index.rests(places[~mask[self.index.owners[places]]])
+        return self.index.remainders(places[~mask[self.index.owners[places]]])
 
     def lack(self, possible: Flags, mask: Flags) -> Flags:
         """Which of some pieces begin a token that a mask does not have. O(places)."""
         open_places = np.repeat(possible, np.diff(self.starts)) & ~mask[self.index.owners[self.places]]
         counts = np.concatenate(([0], np.cumsum(open_places)))
-        found: Flags = counts[self.starts[1:]] > counts[self.starts[:-1]]
-        return found
+        flags: Flags = counts[self.starts[1:]] > counts[self.starts[:-1]]
+        return flags
 
 
 class CrossingIndex:
@@ -108,14 +108,14 @@ class CrossingIndex:
 
     def between(self, last: int, first: int) -> Crossings:
         """Places with a byte of the set ``last`` before them and one of ``first`` after; kept. O(bytes of tokens)."""
-        known = self._known.get((last, first))
-        if known is None:
-            known = self._find(last, first)
-            self._kept += len(known.places)
+        crossings = self._known.get((last, first))
+        if crossings is None:
+            crossings = self._find(last, first)
+            self._kept += len(crossings.places)
             if self._kept > MOST_PLACES:
-                self._known, self._kept = {}, len(known.places)
-            self._known[last, first] = known
-        return known
+                self._known, self._kept = {}, len(crossings.places)
+            self._known[last, first] = crossings
+        return crossings
 
     def _find(self, last: int, first: int) -> Crossings:
         chosen = _flags(last)[self._trie.byte][self._nodes] & _flags(first)[self._first]
@@ -126,15 +126,15 @@ class CrossingIndex:
 
     def holding(self, needed: int) -> Flags:
         """Which nodes of the trie have a byte of a set on their way; kept. O(nodes)."""
-        found = self._holding.get(needed)
-        if found is None:
-            found = _flags(needed)[self._trie.byte]
+        flags = self._holding.get(needed)
+        if flags is None:
+            flags = _flags(needed)[self._trie.byte]
             for below, parents in _layers(self._trie):
-                found[below] |= found[parents]
-            self._holding[needed] = found
-        return found
+                flags[below] |= flags[parents]
+            self._holding[needed] = flags
+        return flags
 
-    def rests(self, places: Ints) -> Rests:
+    def remainders(self, places: Ints) -> Remainders:
         """What stands after some places, with the tokens that it ends."""
         tokens = self.owners[places].tolist()
         cuts = self.cuts[places].tolist()
@@ -183,8 +183,8 @@ def _places(trie: Trie, above: Ints) -> tuple[Ints, Ints]:
 
 def has_tokens(row: Ints, tokens: npt.NDArray[np.integer]) -> Flags:
     """Which tokens (-1: none) a mask has."""
-    found: Flags = (tokens >= 0) & (row[np.maximum(tokens, 0) >> 5] >> (tokens & 31) & 1).astype(np.bool_)
-    return found
+    flags: Flags = (tokens >= 0) & (row[np.maximum(tokens, 0) >> 5] >> (tokens & 31) & 1).astype(np.bool_)
+    return flags
 
 
 @lru_cache(4)

@@ -177,10 +177,10 @@ class ComposedGrammar:
 
     def scratch(self, rows: int) -> npt.NDArray[np.int32]:
         """A bitmask of so many rows or more for the thread that asks, the same each time while it is large enough."""
-        found: npt.NDArray[np.int32] | None = getattr(self._scratch, "rows", None)
-        if found is None or len(found) < rows:
-            found = self._scratch.rows = np.empty((2 * rows, -(-self.vocabulary.size // 32)), np.int32)
-        return found
+        buffers: npt.NDArray[np.int32] | None = getattr(self._scratch, "rows", None)
+        if buffers is None or len(buffers) < rows:
+            buffers = self._scratch.rows = np.empty((2 * rows, -(-self.vocabulary.size // 32)), np.int32)
+        return buffers
 
     def recall(self, key: Hashable) -> Any:
         """What was remembered under a key, or None."""
@@ -205,7 +205,7 @@ def _with_empty_texts(source: ContextFreeGrammar, nullable: set[int]) -> Context
         return source
     optional = {~t: len(source.nonterminals) + i for i, t in enumerate(sorted(nullable))}
     names = tuple(f"{source.terminals[~symbol].name}?" for symbol in optional)
-    rules = [Rule(r.lhs, tuple(optional.get(symbol, symbol) for symbol in r.rhs), r.place) for r in source.rules]
+    rules = [Rule(r.lhs, tuple(optional.get(symbol, symbol) for symbol in r.rhs), r.position) for r in source.rules]
     for symbol, number in optional.items():
         rules += [Rule(number, (symbol,)), Rule(number, ())]
     return replace(source, nonterminals=source.nonterminals + names, rules=tuple(rules))
@@ -355,7 +355,7 @@ def _in_place(
             parts[t] = form
     if parts:
         grammar, moved = inlined(grammar, parts, left)
-        left |= {moved[t] + inner: below for t, (_, own) in parts.items() for inner, below in own.items()}
+        left |= {moved[t] + inner: below for t, (_, part_ids) in parts.items() for inner, below in part_ids.items()}
     return grammar, left
 
 
@@ -364,15 +364,15 @@ def _weight(grammar: ContextFreeGrammar) -> int:
     return sum(len(rule.rhs) + 1 for rule in grammar.rules) + 16 * len(grammar.terminals)
 
 
-def _other_vocabulary(name: str, found: Vocabulary, wanted: Vocabulary) -> ConstraintError:
-    taken = [i for i in wanted.named - found.named if i < found.size and (found.tokens[i] or i in found.eos_token_ids)]
-    if found.size == wanted.size and taken:
+def _other_vocabulary(name: str, given: Vocabulary, wanted: Vocabulary) -> ConstraintError:
+    taken = [i for i in wanted.named - given.named if i < given.size and (given.tokens[i] or i in given.eos_token_ids)]
+    if given.size == wanted.size and taken:
         names = ", ".join(wanted.names_of(token) for token in sorted(taken)[:5])
         return ConstraintError(
-            f"the grammar for {name} takes as text, or as the end, what stands for itself beside it: {names}. Compile "
+            f"the grammar for {name} takes as text, or as the end, what stands for itself with it: {names}. Compile "
             f"it for vocabulary.naming({sorted(taken)[:5]})"
         )
     return ConstraintError(
-        f"the grammar for {name} is compiled for another vocabulary ({found!r}, not {wanted!r}). Compile all for the "
+        f"the grammar for {name} is compiled for another vocabulary ({given!r}, not {wanted!r}). Compile all for the "
         "same."
     )

@@ -31,16 +31,16 @@ def fill(matcher: ComposedMatcher, configurations: Sequence[Configuration], bitm
     row = bitmask[index] if bitmask.ndim == 2 else bitmask
     if len(configurations) == 1:
         configurations[0].matcher.fill_next_token_bitmask(bitmask, index)
-        own = [row]
+        part_rows = [row]
     else:
         rows = matcher.grammar.scratch(len(configurations))
         for i, configuration in enumerate(configurations):
             configuration.matcher.fill_next_token_bitmask(rows, i)
         np.bitwise_or.reduce(rows[: len(configurations)], axis=0, out=row)
-        own = list(rows[: len(configurations)])
+        part_rows = list(rows[: len(configurations)])
     crossing = [
         bits
-        for configuration, part in zip(configurations, own, strict=True)
+        for configuration, part in zip(configurations, part_rows, strict=True)
         for bits in _crossing(matcher, configurations, configuration, part, row)
     ]
     for words, bits in crossing:
@@ -54,7 +54,7 @@ def fill(matcher: ComposedMatcher, configurations: Sequence[Configuration], bitm
 
 
 def _crossing(
-    matcher: ComposedMatcher, configurations: Sequence[Configuration], configuration: Configuration, own: Row, row: Row
+    matcher: ComposedMatcher, configurations: Sequence[Configuration], configuration: Configuration, mask: Row, row: Row
 ) -> tuple[Bits, ...]:
     """The tokens that leave a configuration's text, remembered by its state.
 
@@ -67,19 +67,19 @@ def _crossing(
     """
     grammar = matcher.grammar
     if grammar.is_monitored:  # what may begin at the crossing depends on the whole text
-        return _find(matcher, configuration, own, row)
+        return _find(matcher, configuration, mask, row)
     seen = configurations if grammar.is_wide(configuration) else (configuration,)  # those that decide on what is found
     key, is_shared = _memo_key(configuration, seen)
     if key is None:
-        return _find(matcher, configuration, own, row)
-    known: tuple[Bits, ...] | None = grammar.recall(key) if is_shared else configuration.recall(key)
-    if known is None:
-        known = _find(matcher, configuration, own, row)
+        return _find(matcher, configuration, mask, row)
+    bits: tuple[Bits, ...] | None = grammar.recall(key) if is_shared else configuration.recall(key)
+    if bits is None:
+        bits = _find(matcher, configuration, mask, row)
         if is_shared:
-            grammar.remember(key, known)
+            grammar.remember(key, bits)
         else:
-            configuration.remember(key, known)
-    return known
+            configuration.remember(key, bits)
+    return bits
 
 
 def _memo_key(configuration: Configuration, seen: Sequence[Configuration]) -> tuple[Hashable, bool]:
@@ -88,21 +88,21 @@ def _memo_key(configuration: Configuration, seen: Sequence[Configuration]) -> tu
         keys = [b.key() for b in seen]
         if None not in keys:
             return (configuration.key(), frozenset(keys)), True
-    own = [b.own_key() for b in seen]
-    return (None, False) if None in own else ((configuration.own_key(), frozenset(own)), False)
+    own_keys = [b.own_key() for b in seen]
+    return (None, False) if None in own_keys else ((configuration.own_key(), frozenset(own_keys)), False)
 
 
-def _find(matcher: ComposedMatcher, configuration: Configuration, own: Row, row: Row) -> tuple[Bits, ...]:
+def _find(matcher: ComposedMatcher, configuration: Configuration, mask: Row, row: Row) -> tuple[Bits, ...]:
     grammar = matcher.grammar
     last, first = grammar.before, grammar.first
     if configuration.content is not None:
         last, first = configuration.content.last, _first_after(matcher, configuration)
     candidates = grammar.crossings.between(last, first)
-    possible = _possible(configuration, own, candidates)
+    possible = _possible(configuration, mask, candidates)
     lacking = unpacked(row, grammar.vocabulary.size) if grammar.is_wide(configuration) else None
     if lacking is not None:
         possible &= candidates.lack(possible, lacking)
-    found: list[Bits] = []
+    crossing_bits: list[Bits] = []
     for i in np.flatnonzero(possible).tolist():
         piece = candidates.piece(i)
         if not configuration.matcher.accept_bytes(piece):
@@ -114,16 +114,16 @@ def _find(matcher: ComposedMatcher, configuration: Configuration, own: Row, row:
         if lacking is not None:
             bits = _continued(matcher, fresh, candidates.lacking(i, lacking), matcher.text + piece)
         elif grammar.is_monitored:
-            bits = _continued(matcher, fresh, candidates.rests(i), matcher.text + piece)
+            bits = _continued(matcher, fresh, candidates.remainders(i), matcher.text + piece)
         else:
             key = piece, first, frozenset(map(_start_key, fresh))
             bits = grammar.recall(key)
             if bits is None:
-                bits = _continued(matcher, fresh, candidates.rests(i), b"")
+                bits = _continued(matcher, fresh, candidates.remainders(i), b"")
                 grammar.remember(key, bits)
         if len(bits[0]):
-            found.append(bits)
-    return tuple(found)
+            crossing_bits.append(bits)
+    return tuple(crossing_bits)
 
 
 def _start_key(configuration: Configuration) -> Hashable:
@@ -156,24 +156,24 @@ def _first_after(matcher: ComposedMatcher, configuration: Configuration) -> int:
 
 
 def _continued(
-    matcher: ComposedMatcher, fresh: list[Configuration], rests: tuple[tuple[bytes, int], ...], text: bytes
+    matcher: ComposedMatcher, fresh: list[Configuration], remainders: tuple[tuple[bytes, int], ...], text: bytes
 ) -> Bits:
     """The tokens of a piece whose rests go on in ``fresh``, configurations at their start, after ``text``."""
     grammar = matcher.grammar
     row = np.zeros(-(-grammar.vocabulary.size // 32), np.int32)
-    own = np.empty_like(row)
+    continued = np.empty_like(row)
     first = np.zeros(256, np.bool_)
     for configuration in fresh:
-        configuration.matcher.fill_next_token_bitmask(own)
-        row |= own
+        configuration.matcher.fill_next_token_bitmask(continued)
+        row |= continued
         first |= configuration.matcher.next_bytes()
-    ids = np.array([grammar.crossings.ids.get(rest, -1) for rest, _ in rests], np.int64)
+    ids = np.array([grammar.crossings.ids.get(remaining, -1) for remaining, _ in remainders], np.int64)
     whole = has_tokens(row, ids).tolist()
-    tokens = [token for (_, token), is_allowed in zip(rests, whole, strict=True) if is_allowed]
-    unsure = [pair for pair, is_allowed in zip(rests, whole, strict=True) if not is_allowed and first[pair[0][0]]]
+    tokens = [token for (_, token), is_allowed in zip(remainders, whole, strict=True) if is_allowed]
+    unsure = [pair for pair, is_allowed in zip(remainders, whole, strict=True) if not is_allowed and first[pair[0][0]]]
     reader = None if grammar.is_monitored or len(unsure) <= MANY else ConfigurationAutomaton(matcher, fresh)
-    for rest, token in unsure:
-        if matcher.survives(fresh, rest, text) if reader is None else reader.survives(rest):
+    for remaining, token in unsure:
+        if matcher.survives(fresh, remaining, text) if reader is None else reader.survives(remaining):
             tokens.append(token)
     return _bits(tokens)
 
@@ -202,15 +202,17 @@ class ConfigurationAutomaton:
         return True
 
     def _step(self, state: int, byte: int) -> int:
-        found = self._matcher.advance([configuration.copy() for configuration in self._states[state]], bytes([byte]))
+        successors = self._matcher.advance(
+            [configuration.copy() for configuration in self._states[state]], bytes([byte])
+        )
         number = -1
-        if found:
-            keys = [configuration.key() for configuration in found]
+        if successors:
+            keys = [configuration.key() for configuration in successors]
             number = len(self._states)
             if None not in keys:
                 number = self._numbers.setdefault(frozenset(keys), number)
             if number == len(self._states):
-                self._states.append(found)
+                self._states.append(successors)
                 self._following.append({})
         self._following[state][byte] = number
         return number

@@ -89,11 +89,11 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
                 return False
             self._terminated = True
         else:
-            found = self.advance(self._configurations, data, token_id, self._text)
+            successors = self.advance(self._configurations, data, token_id, self._text)
             self._check_step(before)
-            if not found:
+            if not successors:
                 return False
-            self._configurations = found
+            self._configurations = successors
         self._keep(before, False, data)
         return True
 
@@ -164,10 +164,10 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         )
 
     def _mark_next_bytes(self, out: npt.NDArray[np.int32]) -> None:
-        found = np.zeros(256, np.bool_)
+        following = np.zeros(256, np.bool_)
         for configuration in self._configurations:
-            found |= configuration.matcher.next_bytes()
-        out[:] = np.packbits(found, bitorder="little").view(np.int32)
+            following |= configuration.matcher.next_bytes()
+        out[:] = np.packbits(following, bitorder="little").view(np.int32)
 
     def shortest_completion(self) -> bytes:
         """See `Matcher.shortest_completion`: the shortest that one of the configurations writes."""
@@ -177,15 +177,15 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
     def _shortest(self) -> bytes:
         """The shortest completion where no monitor is asked."""
-        found, refused = [], None
+        completions, refused = [], None
         for configuration in self._configurations:
             try:
-                found.append(configuration.shortest_completion())
+                completions.append(configuration.shortest_completion())
             except CompletionTooLongError as error:
                 refused = error
-        if refused and not found:
+        if refused and not completions:
             raise refused
-        return min(found, key=len)
+        return min(completions, key=len)
 
     def _shortest_asked(self) -> bytes:
         """A completion in which monitors have a say: from place to place, as far as what is short is allowed.
@@ -227,10 +227,10 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             return super().completion_bound()
         return min(configuration.completion_bound() for configuration in self._configurations)
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         """See `Matcher.state_key`."""
         keys = frozenset(
-            configuration.own_key() if own else configuration.key() for configuration in self._configurations
+            configuration.own_key() if same_matcher else configuration.key() for configuration in self._configurations
         )
         return None if None in keys else (keys, self._terminated, self._text)
 
@@ -258,13 +258,13 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             text: before it, where monitors are asked.
         """
         waiting = {0: list(configurations)}
-        found: list[Configuration] = []
+        results: list[Configuration] = []
         while waiting:
             start = min(waiting)
             fresh = waiting.pop(start)
             for configuration in self._distinct(fresh) if start else fresh:
-                self._advance_configuration(configuration, data, start, token, waiting, found, text)
-        return self._distinct(found)
+                self._advance_configuration(configuration, data, start, token, waiting, results, text)
+        return self._distinct(results)
 
     def exits(self, configuration: Configuration, text: bytes) -> list[Configuration]:
         """The configurations that begin where ``configuration`` stands: embedded texts, or what comes after one.
@@ -281,11 +281,11 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         """Whether some configuration takes the text; nothing changes."""
         before = [(configuration, configuration.steps) for configuration in configurations]
         dropped = self._dropped
-        found = self.advance(configurations, data, text=text)
+        survivors = self.advance(configurations, data, text=text)
         for configuration, steps in before:
             configuration.go_back(steps)
         self._dropped = dropped
-        return bool(found)
+        return bool(survivors)
 
     # --- internals ---
     def _advance_configuration(
@@ -295,28 +295,28 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         start: int,
         token: int,
         waiting: dict[int, list[Configuration]],
-        found: list[Configuration],
+        results: list[Configuration],
         text: bytes,
     ) -> None:
-        """Read ``data[start:]`` by one configuration; ``waiting``: what begins inside; ``found``: what lives on."""
+        """Read ``data[start:]`` by one configuration; ``waiting``: what begins inside; ``results``: what lives on."""
         marks = data.translate(configuration.ends)
-        at, steps, matcher = start, 0, configuration.matcher
+        offset, steps, matcher = start, 0, configuration.matcher
         cut = marks.find(1, start, -1)
         while cut >= 0:
-            if not matcher.accept_bytes(data[at : cut + 1]):
+            if not matcher.accept_bytes(data[offset : cut + 1]):
                 break
-            at, steps = cut + 1, steps + 1
-            fresh = self.exits(configuration, text + data[:at])
+            offset, steps = cut + 1, steps + 1
+            fresh = self.exits(configuration, text + data[:offset])
             if fresh:
-                waiting.setdefault(at, []).extend(fresh)
-            cut = marks.find(1, at, -1)
+                waiting.setdefault(offset, []).extend(fresh)
+            cut = marks.find(1, offset, -1)
         else:
-            whole = token >= 0 and at == 0
-            if matcher.accept_token(token) if whole else matcher.accept_bytes(data[at:]):
+            whole = token >= 0 and offset == 0
+            if matcher.accept_token(token) if whole else matcher.accept_bytes(data[offset:]):
                 configuration.go_on(steps + 1, len(data) - start)
-                found.append(configuration)
+                results.append(configuration)
                 if marks[-1]:
-                    found += self.exits(configuration, text + data)
+                    results += self.exits(configuration, text + data)
                 return
         if steps:
             matcher.rollback(steps)

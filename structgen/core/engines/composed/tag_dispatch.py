@@ -131,13 +131,13 @@ class _Builder:
 
     def _after_triggers(self) -> dict[Mark, int]:
         """For each trigger what follows it: the rest of what begins a part, the part, and what closes it."""
-        found: dict[Mark, int] = {}
+        terminals: dict[Mark, int] = {}
         for (begin, end), trigger, terminal in zip(self._given.tags, self._given.triggers, self.parts, strict=True):
-            if trigger not in found:
-                found[trigger] = self._new(f"after {trigger!r}")
-            rest = begin[len(trigger) :] if isinstance(begin, str) and isinstance(trigger, str) else ""
-            self._rules.append(Rule(found[trigger], (*self._exactly(rest), ~terminal, *self._exactly(end))))
-        return found
+            if trigger not in terminals:
+                terminals[trigger] = self._new(f"after {trigger!r}")
+            remaining = begin[len(trigger) :] if isinstance(begin, str) and isinstance(trigger, str) else ""
+            self._rules.append(Rule(terminals[trigger], (*self._exactly(remaining), ~terminal, *self._exactly(end))))
+        return terminals
 
     def _part(self, with_text: bool) -> int:
         """One part, perhaps with free text before it."""

@@ -119,11 +119,11 @@ def tag_rules(
         ConstraintError: no tags, an empty or malformed string, or one that could never be written.
         OptionsError: options that contradict each other.
     """
-    own = (triggers,) if isinstance(triggers, Mark) else None if triggers is None else tuple(triggers)
+    given_triggers = (triggers,) if isinstance(triggers, Mark) else None if triggers is None else tuple(triggers)
     without = (excludes,) if isinstance(excludes, str) else tuple(excludes)
-    _check_options(min_uses, max_uses, free_text, separator is not None, bool(without), own is not None)
+    _check_options(min_uses, max_uses, free_text, separator is not None, bool(without), given_triggers is not None)
     pairs = tuple(tag if isinstance(tag, tuple) else (tag, "") for tag in tags)
-    _check_marks(pairs, [*(own or ()), *([] if stop is None else [stop])], without, separator)
+    _check_marks(pairs, [*(given_triggers or ()), *([] if stop is None else [stop])], without, separator)
     if not pairs:
         raise ConstraintError("tag dispatch needs at least one tag: {trigger: grammar}")
     if free_text != "none" and not all(str(begin) for begin, _ in pairs):
@@ -131,8 +131,8 @@ def tag_rules(
             "the string that begins a part is empty, so it would match everywhere. For a part at the very start, "
             "use the part's own constraint, or free_text='none'"
         )
-    each = tuple(begin if own is None else _trigger(begin, own) for begin, _ in pairs)
-    unused = next((trigger for trigger in own or () if trigger not in each), None)
+    each = tuple(begin if given_triggers is None else _trigger(begin, given_triggers) for begin, _ in pairs)
+    unused = next((trigger for trigger in given_triggers or () if trigger not in each), None)
     if unused is not None:
         raise ConstraintError(f"no tag begins with the trigger {str(unused)!r}. Leave it out, or add its tags")
     return TagRules(pairs, each, min_uses, max_uses, stop, free_text, without, separator)
@@ -192,10 +192,10 @@ def _trigger(begin: Mark, triggers: tuple[Mark, ...]) -> Mark:
     """The one of some triggers that what begins a part begins with; a special token triggers itself."""
     if isinstance(begin, SpecialToken):
         return begin
-    found = [t for t in triggers if isinstance(t, str) and begin.startswith(t)]
-    if not found:
+    matching = [t for t in triggers if isinstance(t, str) and begin.startswith(t)]
+    if not matching:
         raise ConstraintError(f"{begin!r} begins with none of the triggers {', '.join(map(repr, map(str, triggers)))}")
-    return found[0]
+    return matching[0]
 
 
 def _check_search(strings: list[Mark], excludes: tuple[str, ...]) -> None:
@@ -206,7 +206,8 @@ def _check_search(strings: list[Mark], excludes: tuple[str, ...]) -> None:
         if hidden is not None:
             raise ConstraintError(
                 f"{hidden!r} is in {text!r}, which could therefore never be written as a whole. Make the strings "
-                "differ, or use the shorter one as trigger of both (triggers=) or let its grammar tell the rest apart"
+                "differ, or use the shorter one as trigger of both (triggers=) or let its grammar distinguish "
+                "what follows it"
             )
         hidden = next((other for other in excludes if other in text), None)
         if hidden is not None:
@@ -238,7 +239,7 @@ def embed_lines(item: Grammar, min_lines: int, max_lines: int | None) -> Compose
         rules += [Rule(2 * n, (~0, 2 * n + 1)), Rule(2 * n + 1, (~1, after))]
         if n + 1 >= min_lines:
             rules.append(Rule(2 * n + 1, ()))
-    names = tuple(f"{place}{n}" for n in range(last + 1) for place in ("line", "end"))
+    names = tuple(f"{kind}{n}" for n in range(last + 1) for kind in ("line", "end"))
     grammar = ContextFreeGrammar(terminals, names, tuple(rules), 0)
     return embed(grammar, {0: item})
 

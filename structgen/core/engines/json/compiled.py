@@ -119,10 +119,10 @@ class JsonGrammar:
 
     def last_bytes(self) -> int:
         """See `Grammar.last_bytes`. O(1)."""
-        found = _SPACE if self.options.whitespace == "any" else 0
+        last = _SPACE if self.options.whitespace == "any" else 0
         for byte in np.flatnonzero(self.matcher().next_bytes()).tolist():
-            found |= _ENDS.get(byte, EVERY_BYTE if byte not in b" \t\r\n" else byte_set(b'0123456789el}]"'))
-        return found
+            last |= _ENDS.get(byte, EVERY_BYTE if byte not in b" \t\r\n" else byte_set(b'0123456789el}]"'))
+        return last
 
     def normal_form(self) -> None:
         """See `Grammar.normal_form`: it has none."""
@@ -243,9 +243,9 @@ def _kept(schema: Any, options: JsonOptions, vocabulary: Vocabulary) -> JsonGram
     """The grammar from value nodes in the cache folder; they are put there if they are missing and took long."""
     schema = plain_json(schema)
     key = disk_cache.key_of(schema, options)
-    found = disk_cache.load(key)
-    if found is not None:
-        root, ignored = found
+    stored = disk_cache.load(key)
+    if stored is not None:
+        root, ignored = stored
         return _grammar(Unlowered(schema, options), ignored, root, vocabulary)
     began = time.perf_counter()
     lowered = lower(schema, options)

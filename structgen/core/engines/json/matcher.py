@@ -48,7 +48,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
     """
 
     __slots__ = (
-        "_arena", "_at", "_block", "_remembers", "_rests", "_rows", "_size", "_tables", "_text", "_trail",
+        "_arena", "_at", "_block", "_remainders", "_remembers", "_rows", "_size", "_tables", "_text", "_trail",
         "_vocabulary",
     )  # fmt: skip
 
@@ -175,11 +175,11 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
             context, first = one._rows.context(), 0
             while first < len(numbers):
                 last = machine.steps(context.address, jobs.buffer_info()[0], first, len(numbers))
-                for place, status in enumerate(
+                for index, status in enumerate(
                     jobs[layout.JOB_SIZE * first + layout.J_STATUS : layout.JOB_SIZE * (last + 1) : layout.JOB_SIZE],
                     first,
                 ):
-                    number = numbers[place]
+                    number = numbers[index]
                     taken[number] = status == layout.ALIVE or matchers[number]._stepped(
                         context, status, token_ids[number], start + row_bytes * rows[number]
                     )
@@ -286,16 +286,16 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     def _rollback(self, steps: int) -> None:
         """O(steps)."""
-        trail, place = self._trail, self._block[layout.B_PLACE]
-        top = trail[place + _TOP]
-        if not 0 <= steps <= trail[place + _STEPS]:
-            raise MatcherStateError.past_the_start(steps, trail[place + _STEPS])
+        trail, record = self._trail, self._block[layout.B_PLACE]
+        top = trail[record + _TOP]
+        if not 0 <= steps <= trail[record + _STEPS]:
+            raise MatcherStateError.past_the_start(steps, trail[record + _STEPS])
         for _ in range(steps):
-            place = trail[place + _BEFORE]
-        self._block[layout.B_PLACE] = place
-        self._terminated = bool(trail[place + _ENDED])
-        if top != trail[place + _TOP]:
-            self._rests.clear()
+            record = trail[record + _BEFORE]
+        self._block[layout.B_PLACE] = record
+        self._terminated = bool(trail[record + _ENDED])
+        if top != trail[record + _TOP]:
+            self._remainders.clear()
 
     def reset(self) -> None:
         """See `Matcher.reset`."""
@@ -354,20 +354,20 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """See `Matcher.completion_bound`. O(threads), and O(depth) for frames that were not asked for before."""
         if self._terminated:
             return 0
-        bound = self._grammar.lengths.least(self._threads(), self._arena, self._rests)
+        bound = self._grammar.lengths.least(self._threads(), self._arena, self._remainders)
         return bound if bound < TOO_LONG else super().completion_bound()
 
     def completion_is_spelled(self) -> bool:
         """See `Matcher.completion_is_spelled`: whether no piece of any text so far had a byte that is no token."""
         return self._grammar.lengths.all_spelled
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         """See `Matcher.state_key`. None where items must be distinct, and for other matchers within a container."""
         if self._tables.distinct:
             return None
         threads = self._threads()
         # Frames are this matcher's own, and never changed.
-        if not own and any(frame >= 0 for frame in threads[3::4]):
+        if not same_matcher and any(frame >= 0 for frame in threads[3::4]):
             return None
         return threads.tobytes(), self._terminated
 
@@ -380,16 +380,17 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         return np.array(self._threads(), np.int64).reshape(-1, 4), np.array(self._arena, np.int64)
 
     # --- internals ---
-    def _own(self, remembers: bool, trail: array[int], arena: array[int], text: array[int], place: int) -> None:
-        """Take these arrays, in which the present state is at ``place`` of the trail."""
+    def _own(self, remembers: bool, trail: array[int], arena: array[int], text: array[int], record: int) -> None:
+        """Take these arrays, in which the present state is at ``record`` of the trail."""
         grammar = self._grammar
         tables = self._tables = grammar.tables
         self._rows, self._vocabulary, self._size = grammar.rows, grammar.vocabulary, grammar.vocabulary.size
-        self._rests: dict[int, int] = {}  # bytes from the end of a value in a frame on, of frames that were asked for
+        # Bytes from the end of a value in a frame on, of frames that were asked for.
+        self._remainders: dict[int, int] = {}
         self._remembers, self._trail, self._arena, self._text = remembers, trail, arena, text
         block = self._block = array("q", (  # in the order of the layout
             tables.addresses.buffer_info()[0], *trail.buffer_info(), *arena.buffer_info(), *text.buffer_info(),
-            place, 0, 0, tables.number if remembers else 0,
+            record, 0, 0, tables.number if remembers else 0,
         ))  # fmt: skip
         self._at = block.buffer_info()[0]
 
@@ -399,7 +400,7 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         block[layout.B_ARENA], block[layout.B_ARENA_SIZE] = self._arena.buffer_info()
         block[layout.B_TEXT], block[layout.B_TEXT_SIZE] = self._text.buffer_info()
 
-    def _twin(self, trail: array[int], place: int) -> JsonMatcher:
+    def _twin(self, trail: array[int], record: int) -> JsonMatcher:
         """Another matcher with its own arrays, of which the trail is given."""
         twin = object.__new__(JsonMatcher)
         BaseMatcher.__init__(twin, self._grammar)
@@ -407,14 +408,14 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         used, length = self._trail[state + _TOP], self._trail[state + _LENGTH]
         trail.extend([0] * FIRST_TRAIL)
         arena, text = self._arena[: max(used, FIRST_ARENA)], self._text[: max(2 * length, FIRST_TEXT)]
-        twin._own(self._remembers, trail, arena, text, place)
+        twin._own(self._remembers, trail, arena, text, record)
         twin._terminated = self._terminated
         return twin
 
     def _end(self) -> int:
         """Where the present state ends in the trail."""
-        place = self._block[layout.B_PLACE]
-        return place + _CONFIGURATIONS + 4 * self._trail[place + _COUNT]
+        record = self._block[layout.B_PLACE]
+        return record + _CONFIGURATIONS + 4 * self._trail[record + _COUNT]
 
     def _threads(self) -> array[int]:
         """The configurations, four words each."""
@@ -436,21 +437,21 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     def _repeat(self, *, ended: bool) -> None:
         """A step after which the configurations are the same."""
-        place, end = self._block[layout.B_PLACE], self._end()
-        _extend(self._trail, 2 * end - place)
+        record, end = self._block[layout.B_PLACE], self._end()
+        _extend(self._trail, 2 * end - record)
         self._note_addresses()
         trail = self._trail
-        trail[end : 2 * end - place] = trail[place:end]
-        trail[end + _BEFORE], trail[end + _ENDED] = place, ended
+        trail[end : 2 * end - record] = trail[record:end]
+        trail[end + _BEFORE], trail[end + _ENDED] = record, ended
         trail[end + _STEPS] += 1
         self._block[layout.B_PLACE] = end
 
     def _join_steps(self) -> None:
         """Make one step of the last two."""
-        trail, place, end = self._trail, self._block[layout.B_PLACE], self._end()
-        joined = trail[place + _BEFORE]
+        trail, record, end = self._trail, self._block[layout.B_PLACE], self._end()
+        joined = trail[record + _BEFORE]
         before = trail[joined + _BEFORE]
-        trail[joined : joined + end - place] = trail[place:end]
+        trail[joined : joined + end - record] = trail[record:end]
         trail[joined + _BEFORE] = before
         trail[joined + _STEPS] -= 1
         self._block[layout.B_PLACE] = joined

@@ -238,31 +238,34 @@ class ObjectMembers:
 
     def of(self, node: ValueNode) -> MemberValues:
         """The values of a node."""
-        known = self._values.get(node)
-        if known is None:
-            known = self._values[node] = MemberValues(self, node)
-        return known
+        values = self._values.get(node)
+        if values is None:
+            values = self._values[node] = MemberValues(self, node)
+        return values
 
     def case(self, spec: ObjectSpec, names: Mapping[str, None]) -> ObjectCase:
         """The objects of a spec; ``names``: those that are declared."""
-        classes = [(dfa, node, ways) for dfa, node, ways in _classes(spec) if node.live]
+        classes = [(dfa, node, choices) for dfa, node, choices in _classes(spec) if node.live]
         members = {}
         for name in names:
             if name in spec.forbidden:
                 continue
             if name in spec.keys:
-                ways = [(spec.keys[name], 0), *spec.choices.get(name, ())]
+                choices = [(spec.keys[name], 0), *spec.choices.get(name, ())]
             else:  # declared elsewhere
                 of_class = next((entry for entry in classes if accepts(entry[0], name)), None)
                 if of_class is None:
                     continue
-                ways = [(of_class[1], 0), *of_class[2]]
-            members[name] = [(self.of(node), bits) for node, bits in ways if node.live]
+                choices = [(of_class[1], 0), *of_class[2]]
+            members[name] = [(self.of(node), bits) for node, bits in choices if node.live]
         limit = self.options.max_automaton_states
         named = from_strings(names, limit)
         others = [
-            (difference(dfa, named, limit), [(self.of(node), bits) for node, bits in [(plain, 0), *ways] if node.live])
-            for dfa, plain, ways in classes
+            (
+                difference(dfa, named, limit),
+                [(self.of(node), bits) for node, bits in [(plain, 0), *choices] if node.live],
+            )
+            for dfa, plain, choices in classes
         ]
         return ObjectCase(
             members,
@@ -271,7 +274,7 @@ class ObjectMembers:
             spec.least,
             spec.most,
             spec.existentials,
-            [(dfa, ways) for dfa, ways in others if not dfa.is_empty],
+            [(dfa, choices) for dfa, choices in others if not dfa.is_empty],
         )
 
 

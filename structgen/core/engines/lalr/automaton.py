@@ -119,12 +119,12 @@ class _Builder:
 
     def _reached(self, kernel: Sequence[int]) -> dict[int, list[int]]:
         """The kernel items after each symbol that a state can read."""
-        found: dict[int, list[int]] = {}
+        moves: dict[int, list[int]] = {}
         for item in self._closure(kernel):
             symbol = self._symbols[item]
             if symbol is not None:
-                found.setdefault(symbol, []).append(item + 1)
-        return found
+                moves.setdefault(symbol, []).append(item + 1)
+        return moves
 
     def _closure(self, kernel: Sequence[int]) -> list[int]:
         origins = {symbol for item in kernel if (symbol := self._symbols[item]) is not None and symbol >= 0}
@@ -132,32 +132,32 @@ class _Builder:
 
     def _rules_begun(self, origin: int) -> list[int]:
         """The rules whose first symbol may come where a nonterminal may."""
-        found = self._expanded.get(origin)
-        if found is None:
+        rules = self._expanded.get(origin)
+        if rules is None:
             origins, seen = [origin], {origin}
-            for known in origins:  # which grows
+            for nonterminal in origins:  # which grows
                 check_time()
-                bodies = (self._rules[rule][1] for rule in self._by_origin[known])
+                bodies = (self._rules[rule][1] for rule in self._by_origin[nonterminal])
                 fresh = {body[0] for body in bodies if body and body[0] >= 0} - seen
                 seen |= fresh
                 origins += sorted(fresh)
-            found = self._expanded[origin] = [rule for known in origins for rule in self._by_origin[known]]
-        return found
+            rules = self._expanded[origin] = [rule for nonterminal in origins for rule in self._by_origin[nonterminal]]
+        return rules
 
     def _items(self) -> list[list[tuple[int, int]]]:
         root = len(self._rules) - 1
-        found = []
+        item_sets = []
         for kernel in self._kernels:
             places = [(self._rule_of[item], item - self._first[self._rule_of[item]]) for item in kernel]
-            found.append([(rule, dot) for rule, dot in places if rule != root])
-        found[0] = [(rule, 0) for rule in self._by_origin[self._start]]
-        return found
+            item_sets.append([(rule, dot) for rule, dot in places if rule != root])
+        item_sets[0] = [(rule, 0) for rule in self._by_origin[self._start]]
+        return item_sets
 
     # --- lookaheads ---
     @cached_property
     def _nullable(self) -> set[int]:
         """The nonterminals that may have no text."""
-        found: set[int] = set()
+        nullable: set[int] = set()
         uses: dict[int, list[int]] = {}
         missing = [len(body) for _, body in self._rules]
         for number, (_, body) in enumerate(self._rules):
@@ -166,25 +166,25 @@ class _Builder:
         work = [origin for (origin, _), count in zip(self._rules, missing, strict=True) if not count]
         while work:
             origin = work.pop()
-            if origin in found:
+            if origin in nullable:
                 continue
-            found.add(origin)
+            nullable.add(origin)
             for number in uses.get(origin, ()):
                 missing[number] -= 1
                 if not missing[number]:
                     work.append(self._rules[number][0])
-        return found
+        return nullable
 
     @cached_property
     def _nullable_from(self) -> list[int]:
         """The first dot of each rule after which all may be left out."""
-        found = []
+        dots = []
         for _, body in self._rules:
             dot = len(body)
             while dot and body[dot - 1] in self._nullable:
                 dot -= 1
-            found.append(dot)
-        return found
+            dots.append(dot)
+        return dots
 
     def _lookaheads(self) -> list[dict[int, int]]:
         """For each state, the rules that may be reduced there, each with the terminals (as bits) that may come next."""
@@ -194,13 +194,13 @@ class _Builder:
                 if symbol >= 0:
                     transitions[state, symbol] = len(transitions)
         includes: list[set[int]] = [set() for _ in transitions]
-        ends = [self._walk(place, number, transitions, includes) for place, number in transitions.items()]
+        ends = [self._walk(from_state, number, transitions, includes) for from_state, number in transitions.items()]
         follow = _united(_united(*self._read(transitions)), includes)
-        found: list[dict[int, int]] = [{} for _ in self._moves]
+        lookaheads: list[dict[int, int]] = [{} for _ in self._moves]
         for number, reduced in enumerate(ends):
             for state, rule in reduced:
-                found[state][rule] = found[state].get(rule, 0) | follow[number][0]
-        return found
+                lookaheads[state][rule] = lookaheads[state].get(rule, 0) | follow[number][0]
+        return lookaheads
 
     def _walk(
         self, start: Transition, number: int, transitions: dict[Transition, int], includes: list[set[int]]
@@ -212,14 +212,14 @@ class _Builder:
         items = [item for item in self._kernels[state] if self._rules[self._rule_of[item]][0] == origin]
         ends = []
         for item in [*items, *(self._first[rule] for rule in self._by_origin[origin])]:
-            rule, place = self._rule_of[item], state
+            rule, from_state = self._rule_of[item], state
             begin = item - self._first[rule]
             for dot, symbol in enumerate(self._rules[rule][1][begin:], begin + 1):
                 if symbol >= 0 and dot >= self._nullable_from[rule]:
-                    includes[transitions[place, symbol]].add(number)
-                place = self._moves[place][symbol]
+                    includes[transitions[from_state, symbol]].add(number)
+                from_state = self._moves[from_state][symbol]
             if begin == 0:
-                ends.append((place, rule))
+                ends.append((from_state, rule))
         return ends
 
     def _read(self, transitions: dict[Transition, int]) -> tuple[list[list[int]], list[list[int]]]:
@@ -256,15 +256,15 @@ def _members(bits: int, count: int) -> npt.NDArray[np.int64]:
     return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
 
-def _united(own: list[list[int]], relation: Sequence[Collection[int]]) -> list[list[int]]:
+def _united(sets: list[list[int]], relation: Sequence[Collection[int]]) -> list[list[int]]:
     """For each node, the bits of all nodes that the relation leads to, its own among them (Tarjan's algorithm).
 
     Nodes that lead to each other share one list, as in Lark.
     """
-    found = list(own)
-    depths = [0] * len(own)
-    done, stack = len(own) + 1, list[int]()
-    for root in range(len(own)):
+    united = list(sets)
+    depths = [0] * len(sets)
+    done, stack = len(sets) + 1, list[int]()
+    for root in range(len(sets)):
         if depths[root]:
             continue
         stack.append(root)
@@ -280,16 +280,16 @@ def _united(own: list[list[int]], relation: Sequence[Collection[int]]) -> list[l
                 continue
             if other >= 0:
                 depths[node] = min(depths[node], depths[other])
-                found[node][0] |= found[other][0]
+                united[node][0] |= united[other][0]
                 continue
             path.pop()
             if depths[node] == depth:
                 while stack[-1] != node:
-                    found[stack[-1]], depths[stack.pop()] = found[node], done
+                    united[stack[-1]], depths[stack.pop()] = united[node], done
                 stack.pop()
                 depths[node] = done
             if path:
                 before = path[-1][0]
                 depths[before] = min(depths[before], depths[node])
-                found[before][0] |= found[node][0]
-    return found
+                united[before][0] |= united[node][0]
+    return united

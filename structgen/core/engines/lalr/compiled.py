@@ -9,7 +9,7 @@ import numpy as np
 
 from structgen.core.engines.byte_sets import EVERY_BYTE
 from structgen.core.engines.lalr.liveness import FAR_STEPS
-from structgen.core.engines.lalr.liveness_proofs import prove, with_dead_ends
+from structgen.core.engines.lalr.liveness_tables import prove, with_dead_ends
 from structgen.core.engines.lalr.machine import LalrMachine
 from structgen.core.engines.lalr.matcher import LalrMatcher
 from structgen.core.engines.lalr.tables import LalrTables, read_tables
@@ -47,7 +47,7 @@ class LalrGrammar(SharedMachine[LalrMachine]):
         self.narrowed = _narrowed(vocabulary, lambda: read_tables(source, start, import_paths))
         if self.narrowed:
             warn_narrowed(self.narrowed)
-        self._proofs = prove(self.tables)
+        self._liveness_tables = prove(self.tables)
         self._begin()
         machine, text = self._machine, self.tables.text
         if machine.live(machine.start) != k.YES and not machine.liveness.is_live(machine.start):
@@ -83,12 +83,12 @@ class LalrGrammar(SharedMachine[LalrMachine]):
     @property
     def memory_bytes(self) -> int:
         """Bytes of tables, proofs, states and masks, as far as they have been used."""
-        tables, proofs = self.tables, {} if self._proofs is None else self._proofs.arrays
-        arrays = (tables.action, tables.goto, tables.retyped, tables.automata.transitions, *proofs.values())
+        tables, liveness_tables = self.tables, {} if self._liveness_tables is None else self._liveness_tables.arrays
+        arrays = (tables.action, tables.goto, tables.retyped, tables.automata.transitions, *liveness_tables.values())
         return LEAST_BYTES + sum(array.nbytes for array in arrays) + self._machine.memory_bytes
 
     def _new_machine(self) -> LalrMachine:
-        return LalrMachine(self.tables, self._proofs, self.vocabulary, MASK_BYTES, ROW_BYTES)
+        return LalrMachine(self.tables, self._liveness_tables, self.vocabulary, MASK_BYTES, ROW_BYTES)
 
 
 def _narrowed(vocabulary: Vocabulary, read: Callable[[], LalrTables]) -> tuple[int, ...]:

@@ -49,10 +49,10 @@ class Completions:
         self._lengths: dict[int, tuple[Step, int]] = {END: (("", END), 0)}  # of parsers, likewise
         self._gap = lexemes.characters[lexemes.separator] if lexemes.separator >= 0 else ""
 
-    def keep(self, config: int, text: str, goal: Step | None) -> None:
+    def keep(self, config: int, text: str, step: Step | None) -> None:
         """Keep a text that leads from a configuration to a live one, and that one's first step."""
-        if goal is not None:
-            self._configs.setdefault(config, (text + goal[0], goal[1]))
+        if step is not None:
+            self._configs.setdefault(config, (text + step[0], step[1]))
 
     def keep_parser(self, parser: int, text: str, after: int) -> None:
         """Keep what a parser is live by: ``text`` may come after any clean lexeme."""
@@ -101,13 +101,13 @@ class Completions:
 
         Lengths are kept with the steps, so each parser is looked at once: O(1) where the step leads to a known one.
         """
-        known = self._chosen.get(config)
-        if known is None:
+        chosen = self._chosen.get(config)
+        if chosen is None:
             step = self.of_config(config)
             if step is None or not self._choose_after(step[1]):
                 return None
-            known = self._chosen[config] = step, self._bytes(step)
-        return known[1]
+            chosen = self._chosen[config] = step, self._bytes(step)
+        return chosen[1]
 
     def choose(self, config: int, text: str) -> int:
         """Keep a whole text for a configuration whose step is not known. Its bytes."""
@@ -203,11 +203,11 @@ class ProvedCompletions:
         steps: list[Passed] = []
         current = parser
         while self._completions.of_known(current) is None:
-            found = self._planned(current) or self._searched(current)
-            if not found:
+            more = self._planned(current) or self._searched(current)
+            if not more:
                 return None
-            steps += found
-            current = found[-1][2]
+            steps += more
+            current = more[-1][2]
         for passed, text, after in reversed(steps):
             self._completions.keep_parser(passed, text, after)
         return self._completions.of_known(parser)
@@ -224,7 +224,7 @@ class ProvedCompletions:
             self._heights[passed] = height
         return height
 
-    def _is_goal(self, parser: int, height: int) -> bool:
+    def _is_target(self, parser: int, height: int) -> bool:
         return self._height(parser) < height or self._completions.of_known(parser) is not None
 
     def _planned(self, parser: int) -> list[Passed]:
@@ -239,7 +239,7 @@ class ProvedCompletions:
             steps.append((current, *step))
             current = step[1]
             passed.add(current)
-            if self._is_goal(current, height):
+            if self._is_target(current, height):
                 return steps
         return []
 
@@ -250,7 +250,7 @@ class ProvedCompletions:
         came: dict[int, Passed | None] = {parser: None}
         while queue:
             _, _, length, current = heapq.heappop(queue)
-            if current != parser and self._is_goal(current, height):
+            if current != parser and self._is_target(current, height):
                 steps = []
                 while (step := came[current]) is not None:
                     steps.append(step)

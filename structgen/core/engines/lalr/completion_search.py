@@ -18,7 +18,7 @@ EXPANSIONS, EXHAUSTED = 300, 2_000
 """Configurations that a search over words looks at without coming nearer to the end; over all texts, altogether."""
 OTHERS = 6
 """Terminals that are tried besides the one that the completion of a stack begins with."""
-Goal = Callable[[int], bool]
+TargetTest = Callable[[int], bool]
 Starts = dict[int, str]
 """Configurations to search from, with what has been read to get there."""
 
@@ -36,7 +36,7 @@ class CompletionSearch:
         self._completions = completions
         self._words: dict[int, list[str]] = {}
 
-    def find(self, starts: Starts, is_goal: Goal, effort: int = 1) -> tuple[str | None, bool]:
+    def find(self, starts: Starts, is_target: TargetTest, effort: int = 1) -> tuple[str | None, bool]:
         """A text from the starts to a goal; and whether that is decided: False if the search has given up.
 
         Args:
@@ -45,8 +45,12 @@ class CompletionSearch:
         hopeful = {config: text for config, text in starts.items() if not self._is_hopeless(config)}
         if not hopeful:
             return None, True
-        found = self._best_first(hopeful, is_goal, EXPANSIONS * effort)
-        return (found, True) if found is not None else self._every_text(hopeful, is_goal, EXHAUSTED * effort)
+        spelled_text = self._best_first(hopeful, is_target, EXPANSIONS * effort)
+        return (
+            (spelled_text, True)
+            if spelled_text is not None
+            else self._every_text(hopeful, is_target, EXHAUSTED * effort)
+        )
 
     def fed(self, parser: int, terminal: int) -> int:
         """The parser after a terminal that is no newline; DEAD if it does not take it."""
@@ -90,10 +94,10 @@ class CompletionSearch:
         """The keywords that a lexeme of a terminal may be retyped to."""
         retyped = self._tables.retyped[lexer]
         sets = enumerate(self._tables.automata.keyword_sets)
-        return [int(retyped[number]) for number, (own, _) in sets if own == terminal and retyped[number] >= 0]
+        return [int(retyped[number]) for number, (owner, _) in sets if owner == terminal and retyped[number] >= 0]
 
     # --- searches ---
-    def _best_first(self, starts: Starts, is_goal: Goal, most: int) -> str | None:
+    def _best_first(self, starts: Starts, is_target: TargetTest, most: int) -> str | None:
         """Search over words. Gives up after so many steps that bring the end no nearer."""
         queue = [(0, self._estimate(config), i, config, text) for i, (config, text) in enumerate(starts.items())]
         heapq.heapify(queue)
@@ -104,7 +108,7 @@ class CompletionSearch:
             left -= 1
             if far < nearest:
                 nearest, left = far, most
-            if is_goal(current):
+            if is_target(current):
                 self._mark(current, came)
                 return text
             for piece in self._pieces(current):
@@ -116,12 +120,12 @@ class CompletionSearch:
                     heapq.heappush(queue, (len(text) + len(piece) + far, far, count, after, text + piece))
         return None
 
-    def _every_text(self, starts: Starts, is_goal: Goal, most: int) -> tuple[str | None, bool]:
+    def _every_text(self, starts: Starts, is_target: TargetTest, most: int) -> tuple[str | None, bool]:
         """Search over all texts in order of length; and whether that decides: False if there are too many."""
         queue = list(starts.items())
         came: dict[int, tuple[int, str]] = {config: (-1, text) for config, text in queue}
         for current, text in queue:
-            if is_goal(current):
+            if is_target(current):
                 self._mark(current, came)
                 return text, True
             if len(queue) > most:
@@ -135,15 +139,15 @@ class CompletionSearch:
 
     def _mark(self, config: int, came: dict[int, tuple[int, str]]) -> None:
         """Mark what lies before a live configuration, and keep how it goes on."""
-        remaining, goal = "", self._completions.of_config(config)
+        remaining, step = "", self._completions.of_config(config)
         while config != -1:
             self._machine.heap[config + k.CONFIG_LIVE] = k.YES
-            self._completions.keep(config, remaining, goal)
+            self._completions.keep(config, remaining, step)
             before, piece = came[config]
             for i in range(1, len(piece) if before != -1 else 0):  # within the piece
                 passed = self._read(before, piece[:i])
                 self._machine.heap[passed + k.CONFIG_LIVE] = k.YES
-                self._completions.keep(passed, piece[i:] + remaining, goal)
+                self._completions.keep(passed, piece[i:] + remaining, step)
             config, remaining = before, piece + remaining
 
     def _read(self, config: int, text: str) -> int:
@@ -167,13 +171,13 @@ class CompletionSearch:
     def beginnings(self, parser: int) -> Starts:
         """The configurations after what texts begin with that may come after any clean lexeme."""
         fresh = self._machine.call(k.FRESH, parser)
-        found: Starts = {}
+        starts: Starts = {}
         for word in self._lexemes.beginnings:
             text = self._lexemes.text(word)
             after = self._read(fresh, text)
             if after != k.DEAD:
-                found.setdefault(after, text)
-        return found
+                starts.setdefault(after, text)
+        return starts
 
     # --- what may lead on ---
     def _pieces(self, config: int) -> list[str]:
@@ -226,32 +230,32 @@ class CompletionSearch:
     def _next_words(self, parser: int) -> Iterable[str]:
         """Words of the first terminal of a completion; where that may lead nowhere, of others too."""
         first = next(self._stacks.terminals(self._machine.parser(parser)[0]), -1)
-        found: dict[str, None] = {}
+        words: dict[str, None] = {}
         if first == self._tables.newline >= 0:
-            found["\n" + " " * self._stacks.next_column(parser)] = None
+            words["\n" + " " * self._stacks.next_column(parser)] = None
         elif first >= 0 and first not in (self._stacks.indent, self._stacks.dedent):
             start = self._tables.automata.starts[first]
-            found.update((self._lexemes.text(choice), None) for choice in (self._lexemes.words(start) if start else ()))
+            words.update((self._lexemes.text(choice), None) for choice in (self._lexemes.words(start) if start else ()))
         elif first < 0 and not self._tables.distrust:
             return []
         # lines have been indented already, so an indentation is another lexeme
         if self._tables.distrust or first in (self._stacks.indent, self._stacks.dedent):
-            found.update((word, None) for word in self._other_words(parser))
-        return found
+            words.update((word, None) for word in self._other_words(parser))
+        return words
 
     def _other_words(self, parser: int) -> Iterator[str]:
         """Words of the terminals that the parser takes and that are nearest to the end then."""
         lexer, starts = self._machine.lexer_of(parser), self._tables.automata.starts
-        found = []
-        own = set(self._tables.lexers[lexer]) | {int(t) for t in self._tables.retyped[lexer] if t >= 0}
-        for terminal in own - set(self._tables.ignored) - {self._tables.newline}:
+        choices = []
+        terminals = set(self._tables.lexers[lexer]) | {int(t) for t in self._tables.retyped[lexer] if t >= 0}
+        for terminal in terminals - set(self._tables.ignored) - {self._tables.newline}:
             after = self.fed(parser, terminal)
             if after != k.DEAD:
                 cost = self._stacks.terminal_cost(terminal) + self._stacks.cost(self._machine.parser(after)[0])
                 if cost < FAR:
-                    found.append((cost, terminal))
+                    choices.append((cost, terminal))
         clean = self._lexemes.clean_start(lexer)
-        for _, terminal in sorted(found)[:OTHERS]:
+        for _, terminal in sorted(choices)[:OTHERS]:
             for word in {clean.get(terminal, ()): 0, **dict.fromkeys(self._lexemes.words(starts[terminal])[:2])}:
                 if word:
                     yield self._lexemes.text(word)

@@ -48,25 +48,25 @@ class Lexemes:
         return tuple(self._class(ord(character)) for character in text)
 
     def _class(self, point: int) -> int:
-        found = self.class_of.get(point)
-        if found is None:
-            found = next(m for first, last, m in self._tables.automata.segments if first <= point <= last)
-            self.class_of[point] = found
-        return found
+        class_number = self.class_of.get(point)
+        if class_number is None:
+            class_number = next(m for first, last, m in self._tables.automata.segments if first <= point <= last)
+            self.class_of[point] = class_number
+        return class_number
 
     def words(self, q: int) -> list[tuple[int, ...]]:
         """A few shortest words that complete a terminal from a state of its automaton on."""
-        found = self._words.get(q)
-        if found is None:
-            found = self._words[q] = self._search(q)
-        return found
+        texts = self._words.get(q)
+        if texts is None:
+            texts = self._words[q] = self._search(q)
+        return texts
 
     def _search(self, q: int) -> list[tuple[int, ...]]:
         """Breadth first; the first word of each accepting state."""
-        found: list[tuple[int, ...]] = [()] if self._flags[q] & (FINAL | PENDING_END) else []
+        words: list[tuple[int, ...]] = [()] if self._flags[q] & (FINAL | PENDING_END) else []
         queue: deque[tuple[int, tuple[int, ...]]] = deque([(q, ())])
         seen = {q}
-        while queue and len(found) < WORDS and len(seen) < SEARCHED:
+        while queue and len(words) < WORDS and len(seen) < SEARCHED:
             state, word = queue.popleft()
             row = self._rows[state]
             for m in self._order:
@@ -76,12 +76,12 @@ class Lexemes:
                 seen.add(after)
                 longer = (*word, m)
                 if self._flags[after] & (FINAL | PENDING_END):
-                    found.append(longer)
+                    words.append(longer)
                 if self._flags[after] & ALIVE:
                     queue.append((after, longer))
-        if not found and any(row & 1 for row in self._rows[q]):
-            found.append(())  # a lookahead that any right character satisfies
-        return found[:WORDS]
+        if not words and any(row & 1 for row in self._rows[q]):
+            words.append(())  # a lookahead that any right character satisfies
+        return words[:WORDS]
 
     def pending(self, q: int) -> bool:
         """Whether a match ends at a state if what comes next (or the end) is right."""
@@ -138,14 +138,14 @@ class Lexemes:
 
     def _outcomes(self, threads: Threads, ended: Outcome) -> set[Outcome]:
         """What the lexeme may end as; None among it if it does not, or goes on."""
-        found = {self._at_the_end(threads, ended)}
+        outcomes = {self._at_the_end(threads, ended)}
         for m in self.followers if threads else ():
             left, event, terminal, keyword = self.scan(threads, m)
             if event == 1 and ended == (terminal, keyword) and self.separator >= 0:
-                found |= self._absorbed(left, ended)
+                outcomes |= self._absorbed(left, ended)
             else:
-                found.add(None if left or event == 1 else (terminal, keyword) if event else ended)
-        return found
+                outcomes.add(None if left or event == 1 else (terminal, keyword) if event else ended)
+        return outcomes
 
     def _at_the_end(self, threads: Threads, ended: Outcome) -> Outcome:
         """What a lexeme is if the text ends."""
@@ -156,20 +156,20 @@ class Lexemes:
 
     def _absorbed(self, threads: Threads, ended: Outcome) -> set[Outcome]:
         """The outcomes of a lexeme that has taken in what should have ended it: the next word must."""
-        found: set[Outcome] = set()
+        outcomes: set[Outcome] = set()
         states = [threads]
         for now in states:
-            found.add(self._at_the_end(now, ended))
+            outcomes.add(self._at_the_end(now, ended))
             for m in self.openers | set(self.followers):
                 left, event, terminal, keyword = self.scan(now, m)
                 if event == 1 and ended == (terminal, keyword) and m in self.followers:
                     if left and left not in states:
                         states.append(left)
                 else:
-                    found.add(None if left or event == 1 else (terminal, keyword) if event else ended)
-            if None in found or len(states) > ABSORBED:
+                    outcomes.add(None if left or event == 1 else (terminal, keyword) if event else ended)
+            if None in outcomes or len(states) > ABSORBED:
                 return {None}
-        return found
+        return outcomes
 
     def yields(self, threads: Threads) -> bool:
         """Whether all threads are given up, without a match, at the end of the text and before any of ``followers``."""
@@ -193,11 +193,11 @@ class Lexemes:
 
     def possible(self, lexer: int, threads: Threads) -> set[int]:
         """What a lexeme may end as after some threads; IGNORED stands for all terminals that are."""
-        found = {self._own(terminal) for terminal, _ in threads}
+        owners = {self._own(terminal) for terminal, _ in threads}
         for number, (terminal, _) in enumerate(self._tables.automata.keyword_sets):
-            if terminal in found and self._tables.retyped[lexer, number] >= 0:
-                found.add(int(self._tables.retyped[lexer, number]))
-        return found
+            if terminal in owners and self._tables.retyped[lexer, number] >= 0:
+                owners.add(int(self._tables.retyped[lexer, number]))
+        return owners
 
     def type_of(self, lexer: int, terminal: int, keyword: int) -> int:
         """What a lexeme is to the parser; -1 if it is ignored."""
@@ -209,7 +209,7 @@ class Lexemes:
     def _find_separator(self) -> int:
         """The character that most lexers ignore at the start of a lexeme; -1 if none does."""
         ignored = [self.words(self._tables.automata.starts[terminal])[:1] for terminal in self._tables.ignored]
-        candidates = dict.fromkeys(word[0] for found in ignored for word in found if len(word) == 1)
+        candidates = dict.fromkeys(word[0] for words in ignored for word in words if len(word) == 1)
         counts = {m: sum(self._ignores(lexer, m) for lexer in range(len(self._tables.lexers))) for m in candidates}
         return max((m for m in counts if counts[m]), key=lambda m: counts[m], default=-1)
 
@@ -252,7 +252,7 @@ class Lexemes:
         """What the shortest words of the terminals begin with, ignored ones aside."""
         starts = enumerate(self._tables.automata.starts)
         words = [self.words(start)[:1] for terminal, start in starts if start and terminal not in self._ignored]
-        return {word[0] for found in words for word in found if word}
+        return {word[0] for result in words for word in result if word}
 
     @cached_property
     def gaps(self) -> list[str]:
@@ -260,26 +260,26 @@ class Lexemes:
         if self.separator >= 0:
             return ["", self.characters[self.separator]]
         words = (self.words(self._tables.automata.starts[terminal])[:1] for terminal in self._tables.ignored)
-        return ["", *dict.fromkeys(self.text(word) for found in words for word in found)]
+        return ["", *dict.fromkeys(self.text(word) for result in words for word in result)]
 
     def clean_start(self, lexer: int) -> dict[int, tuple[int, ...]]:
         """The terminals that can be finished cleanly from the start of a lexeme, newlines of an indenter aside.
 
         Each with a word that does so after the separator (without one: after any word).
         """
-        known = self._starts.get(lexer)
-        if known is not None:
-            return known
+        starts = self._starts.get(lexer)
+        if starts is not None:
+            return starts
         begin = self.start(lexer)
-        found = self._starts[lexer] = {}
+        starts = self._starts[lexer] = {}
         wanted = set(self._tables.lexers[lexer]) | {int(t) for t in self._tables.retyped[lexer] if t >= 0}
         for terminal in wanted - self._ignored - {self._tables.newline}:
             for word in self.words(self._tables.automata.starts[terminal]):
                 if word and self._stands_apart(lexer, word) and self.ends_as(lexer, begin, word) == terminal:
-                    found[terminal] = word
+                    starts[terminal] = word
                     self._inherit(lexer, begin, word, terminal)
                     break
-        return found
+        return starts
 
     def clean_within(self, lexer: int, threads: Threads) -> dict[int, tuple[int, ...]]:
         """The terminals that can be finished cleanly after some threads, newlines of an indenter aside.
@@ -288,21 +288,21 @@ class Lexemes:
         terminal cleanly is found again after its first characters.
         """
         key = lexer, tuple(threads)
-        found = self._inherited.setdefault(key, {})
+        clean = self._inherited.setdefault(key, {})
         if key in self._within:
-            return found
+            return clean
         self._within.add(key)
         wanted = self.possible(lexer, threads) - {self._tables.newline}
         # Threads whose terminal is known last, and only if others have left something open: words may be long.
-        for _, q in sorted(threads, key=lambda thread: self._own(thread[0]) in found):
-            if wanted <= found.keys():
+        for _, q in sorted(threads, key=lambda thread: self._own(thread[0]) in clean):
+            if wanted <= clean.keys():
                 break
             for word in self.words(q):
                 terminal = self.ends_as(lexer, threads, word)
-                if terminal not in (UNSURE, self._tables.newline) and terminal not in found:
-                    found[terminal] = word
+                if terminal not in (UNSURE, self._tables.newline) and terminal not in clean:
+                    clean[terminal] = word
                     self._inherit(lexer, threads, word, terminal)
-        return found
+        return clean
 
     def _own(self, terminal: int) -> int:
         return IGNORED if terminal in self._ignored else terminal

@@ -76,9 +76,9 @@ class Liveness:
             return live == k.YES
         if self._is_cleanly_live(config):
             return True
-        found, decided = self._search.find({config: ""}, self._is_known_live)
+        text, decided = self._search.find({config: ""}, self._is_known_live)
         self.undecided += not decided
-        return found is not None
+        return text is not None
 
     def _is_cleanly_live(self, config: int) -> bool:
         """Whether a word ends the lexeme cleanly, or the next character does, and the parser after it is live."""
@@ -121,13 +121,13 @@ class Liveness:
     def _prepare_newline(self, parser: int, d: int) -> None:
         """Say whether the parser takes a newline, where one can be finished."""
         if d and self._resets(d) and self._machine.heap[parser + k.PARSER_NEWLINE] == 0:
-            found = any(self._newline_fits(parser, column) for column in self.stacks.columns(parser))
-            self._machine.heap[parser + k.PARSER_NEWLINE] = k.YES if found else k.NO
+            fits = any(self._newline_fits(parser, column) for column in self.stacks.columns(parser))
+            self._machine.heap[parser + k.PARSER_NEWLINE] = k.YES if fits else k.NO
 
     def _clean(self, d: int) -> tuple[set[int], bool]:
         """The terminals that a lexer state can finish cleanly, and whether it can begin a line of any indentation."""
-        known = self._clean_states.get(d)
-        if known is None:
+        clean = self._clean_states.get(d)
+        if clean is None:
             lexer, threads = self._machine.lexer(d)
             bits = set(self.lexemes.clean_within(lexer, threads))
             resets = self.lexemes.can_begin_lines(threads)
@@ -136,8 +136,8 @@ class Liveness:
             self._machine.set_bits(d + k.LEX_CLEAN + self._machine.bit_words, possible)
             self._machine.heap[d + k.LEX_YIELDS] = k.YES if self.lexemes.yields(threads) else k.NO
             self._machine.heap[d + k.LEX_RESETS] = k.YES if resets else k.NO
-            known = self._clean_states[d] = bits, resets
-        return known
+            clean = self._clean_states[d] = bits, resets
+        return clean
 
     def _resets(self, d: int) -> bool:
         return self._clean(d)[1]
@@ -161,21 +161,21 @@ class Liveness:
         """
         path: dict[int, Step] = {}
         current = parser
-        while (known := self._known_of(current)) == 0:
+        while (verdict := self._known_of(current)) == 0:
             step = self._first_step(current) if len(path) < LONGEST else None
             if step is None or step[1] in path:
                 break
             path[current] = step
             current = step[1]
-        if known == 0:
-            known = self._searched(current)
-        if known == k.YES:
+        if verdict == 0:
+            verdict = self._searched(current)
+        if verdict == k.YES:
             for passed, (text, after) in reversed(path.items()):
                 self._machine.heap[passed + k.PARSER_LIVE] = k.YES
                 self._keep(passed, text, after)
         elif path:  # that completion has failed, others may not
-            known = self._searched(parser)
-        return known == k.YES
+            verdict = self._searched(parser)
+        return verdict == k.YES
 
     def _known_of(self, parser: int) -> int:
         """YES or NO; 0 if the parser's liveness is not known yet."""
@@ -187,13 +187,13 @@ class Liveness:
 
     def _searched(self, parser: int) -> int:
         starts = self._search.beginnings(parser)
-        found, _ = self._search.find(starts, self._is_known_live)
+        completing, _ = self._search.find(starts, self._is_known_live)
         for config, text in starts.items():
-            if found is not None and found.startswith(text) and (step := self._completions.of_config(config)):
+            if completing is not None and completing.startswith(text) and (step := self._completions.of_config(config)):
                 self._keep(parser, text + step[0], step[1])
-        known = k.NO if found is None else k.YES
-        self._machine.heap[parser + k.PARSER_LIVE] = known
-        return known
+        verdict = k.NO if completing is None else k.YES
+        self._machine.heap[parser + k.PARSER_LIVE] = verdict
+        return verdict
 
     def _keep(self, parser: int, text: str, after: int) -> None:
         """Keep a step for a parser; where proofs tell what is live, only once one is kept for the parser after it."""
@@ -214,8 +214,8 @@ class Liveness:
 
         The shorter of what a search finds and of the step that is kept.
         """
-        found, _ = self._search.find({config: ""}, self._ends)
-        texts = [text for text in (found, self._completions.complete(config)) if text is not None]
+        searched, _ = self._search.find({config: ""}, self._ends)
+        texts = [text for text in (searched, self._completions.complete(config)) if text is not None]
         return min(texts, key=lambda text: len(text.encode()), default=None)
 
     def bound(self, config: int) -> int | None:
@@ -227,6 +227,6 @@ class Liveness:
 
     def search_far(self, config: int) -> bool:
         """Whether a long search finds a text that completes a configuration which was given up."""
-        found, _ = self._search.find({config: ""}, self._is_known_live, FAR_EFFORT)
-        self.undecided -= found is not None
-        return found is not None
+        text, _ = self._search.find({config: ""}, self._is_known_live, FAR_EFFORT)
+        self.undecided -= text is not None
+        return text is not None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.lalr.liveness_proofs import Proofs, parser_arrays
+from structgen.core.engines.lalr.liveness_tables import LivenessTables, parser_arrays
 from structgen.core.engines.lalr.tables import CLOSING, DEDENT, INDENT, OPENING, TAB_WIDTH, LalrTables
 from structgen.core.kernels.heaps import Heap
 from structgen.core.kernels.lalr import machine as k
@@ -36,7 +36,12 @@ class LalrMachine(Heap):
     """
 
     def __init__(
-        self, tables: LalrTables, proofs: Proofs | None, vocabulary: Vocabulary, mask_bytes: int, row_bytes: int
+        self,
+        tables: LalrTables,
+        liveness_tables: LivenessTables | None,
+        vocabulary: Vocabulary,
+        mask_bytes: int,
+        row_bytes: int,
     ) -> None:
         from structgen.core.engines.lalr.liveness import Liveness
 
@@ -47,7 +52,7 @@ class LalrMachine(Heap):
         self._set(kt.unknown_at, np.zeros(FIRST_UNKNOWN, np.int64))
         self._set_characters(utf8_tree(tables.automata.segments))
         self._set_tables()
-        self._set_proofs(proofs)
+        self._set_liveness_tables(liveness_tables)
         self._set_vocabulary(vocabulary)
         rows = max(1, mask_bytes // (4 * self.width))
         self._set(kt.mask_at, np.empty(rows * self.width, np.int32))
@@ -137,18 +142,18 @@ class LalrMachine(Heap):
 
     def levels(self, indent: int) -> list[int]:
         """Columns of a stack of indentations, the outermost first."""
-        found = []
+        columns = []
         while indent:
             indent, column = self.pair(indent)
-            found.append(column)
-        return found[::-1]
+            columns.append(column)
+        return columns[::-1]
 
     def lexer(self, d: int) -> tuple[int, list[tuple[int, int]]]:
         """Lexer and threads (terminal, state) of a lexer state."""
         first = d + k.LEX_CLEAN + 2 * self.bit_words
         n = int(self.heap[d + 1]) & k.STATE_MASK
         number, *threads = self.heap[first : first + n].tolist()
-        return number, [(thread >> 32, thread & 0xFFFFFFFF) for thread in threads]
+        return number, [(terminal_state >> 32, terminal_state & 0xFFFFFFFF) for terminal_state in threads]
 
     def lexer_of(self, parser: int) -> int:
         """The lexer of a parser's next lexeme."""
@@ -159,21 +164,21 @@ class LalrMachine(Heap):
         """Words of a row of bits by terminal."""
         return (len(self.tables.terminals) + 63) >> 6
 
-    def set_bits(self, place: int, terminals: set[int]) -> None:
+    def set_bits(self, position: int, terminals: set[int]) -> None:
         """Set bits of terminals in the row at a place of the heap."""
         for terminal in terminals:
             word, bit = divmod(terminal, 64)
-            value = int(self.heap[place + word]) | 1 << bit
-            self.heap[place + word] = value - (1 << 64) if value >> 63 else value
+            value = int(self.heap[position + word]) | 1 << bit
+            self.heap[position + word] = value - (1 << 64) if value >> 63 else value
 
     def set_clean(self, lexer: int, terminals: set[int]) -> None:
         """Say that a lexer is prepared, and which terminals can be finished cleanly from its start."""
         clean = self._arrays[kt.clean_at]
         for terminal in terminals:
             word, bit = divmod(terminal, 64)
-            place = lexer * self.bit_words + word
-            value = int(clean[place]) | 1 << bit
-            clean[place] = value - (1 << 64) if value >> 63 else value
+            index = lexer * self.bit_words + word
+            value = int(clean[index]) | 1 << bit
+            clean[index] = value - (1 << 64) if value >> 63 else value
         self._arrays[kt.is_prepared][lexer] = 1
 
     # --- addresses ---
@@ -204,8 +209,8 @@ class LalrMachine(Heap):
         count = len(tables.terminals)
         self._set(kt.scratch_at, np.zeros(count + 16, np.int64))
         self._set(kt.stack_at, np.zeros(k.STACK, np.int64))
-        for place, data in parser_arrays(tables).items():
-            self._set(place, data)
+        for position, data in parser_arrays(tables).items():
+            self._set(position, data)
         self.heap[k.H_TERMINALS], self.heap[k.H_STATES] = count, len(tables.action)
         self.heap[k.H_NONTERMINALS] = tables.goto.shape[1]
         self.heap[k.H_END], self.heap[k.H_END_STATE] = count - 1, tables.end
@@ -225,15 +230,15 @@ class LalrMachine(Heap):
         self.heap[k.H_NEWLINE], self.heap[k.H_TAB_WIDTH] = tables.newline, TAB_WIDTH
         self.heap[k.H_INDENT], self.heap[k.H_DEDENT] = numbers.get(INDENT, -1), numbers.get(DEDENT, -1)
         classes = self._arrays[kt.ascii_class]
-        for place, character in ((k.H_BLANK, " "), (k.H_TAB, "\t"), (k.H_LINE_END, "\n")):
-            self.heap[place] = int(classes[ord(character)]) if tables.newline >= 0 else -1
+        for position, character in ((k.H_BLANK, " "), (k.H_TAB, "\t"), (k.H_LINE_END, "\n")):
+            self.heap[position] = int(classes[ord(character)]) if tables.newline >= 0 else -1
 
-    def _set_proofs(self, proofs: Proofs | None) -> None:
-        if proofs:
-            for place, data in proofs.arrays.items():
-                self._set(place, data)
-            self._set(kt.scratch_at, np.zeros(max(proofs.scratch, len(self.tables.terminals) + 16), np.int64))
-            self.heap[k.H_PROVED], self.heap[k.H_EXACT] = 1, proofs.exact
+    def _set_liveness_tables(self, liveness_tables: LivenessTables | None) -> None:
+        if liveness_tables:
+            for position, data in liveness_tables.arrays.items():
+                self._set(position, data)
+            self._set(kt.scratch_at, np.zeros(max(liveness_tables.scratch, len(self.tables.terminals) + 16), np.int64))
+            self.heap[k.H_PROVED], self.heap[k.H_EXACT] = 1, liveness_tables.exact
 
     def _set_vocabulary(self, vocabulary: Vocabulary) -> None:
         trie = vocabulary.trie

@@ -23,15 +23,15 @@ def moved_states(old: LalrMachine, new: LalrMachine, states: Iterable[int]) -> l
 
     O(records that the states are made of). The caller holds both locks.
     """
-    moving, found, live = _Moving(old, new), [], set[int]()
+    moving, moved, live = _Moving(old, new), [], set[int]()
     for state in states:
         config = moving.config(state & k.STATE_MASK)
         if config not in live:
             if not new.is_live(config):
                 return None
             live.add(config)
-        found.append(config | state >> k.STATE_BITS << k.STATE_BITS)
-    return found
+        moved.append(config | state >> k.STATE_BITS << k.STATE_BITS)
+    return moved
 
 
 class _Moving:
@@ -127,10 +127,10 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
             return b""
         first, whole = self._whole_character()
         with whole._lock:
-            rest = whole._machine.liveness.complete(whole._state)
-        if rest is None:
+            remaining = whole._machine.liveness.complete(whole._state)
+        if remaining is None:
             raise MatcherStateError("no completion was found")
-        return first + rest.encode()
+        return first + remaining.encode()
 
     def completion_bound(self) -> int:
         """See `Matcher.completion_bound`: the length of a completion that is kept, so mostly more than the text's.
@@ -143,9 +143,9 @@ class LalrMatcher(StateMatcher["LalrGrammar"]):
         if bound is None:
             first, whole = self._whole_character()
             with whole._lock:
-                rest = whole._machine.liveness.bound(whole._state)
+                remaining = whole._machine.liveness.bound(whole._state)
             with self._lock:
-                bound = self._machine.bounds[self._state] = TOO_LONG if rest is None else len(first) + rest
+                bound = self._machine.bounds[self._state] = TOO_LONG if remaining is None else len(first) + remaining
         return bound
 
     def _whole_character(self) -> tuple[bytes, LalrMatcher]:

@@ -96,8 +96,8 @@ class StackCompletions:
             came[stack] = before, words
             for cheaper, after, more in self._completed_items(stack):
                 count += 1
-                known = 0 if after == _END else self._completions[after][0] if after in self._completions else 0
-                heapq.heappush(queue, (cost + cheaper + known, count, after, stack, more))
+                later = 0 if after == _END else self._completions[after][0] if after in self._completions else 0
+                heapq.heappush(queue, (cost + cheaper + later, count, after, stack, more))
         for stack in came:
             self._completions[stack] = FAR, (), _END
 
@@ -123,27 +123,27 @@ class StackCompletions:
             yield 0, _END, ()
             return
         for (origin, dot), (cost, words) in self._cheapest[state]:
-            place, target = below, self._tables.end  # of the items of the first state
+            below_top, target = below, self._tables.end  # of the items of the first state
             for _ in range(dot - 1):
-                place = self._machine.pair(place)[0]
+                below_top = self._machine.pair(below_top)[0]
             if dot:
-                target = int(self._tables.goto[self._machine.pair(place)[1], origin])
+                target = int(self._tables.goto[self._machine.pair(below_top)[1], origin])
                 if target < 0:  # Lark has resolved a conflict for another rule
                     continue
-            yield cost, (place, target), words
+            yield cost, (below_top, target), words
 
     @cached_property
     def _cheapest(self) -> list[list[tuple[tuple[int, int], tuple[int, Terminals]]]]:
         """Of each state's items, by nonterminal and dot, what is left of the one that is completed most cheaply."""
-        found: list[list[tuple[tuple[int, int], tuple[int, Terminals]]]] = []
+        cheapest: list[list[tuple[tuple[int, int], tuple[int, Terminals]]]] = []
         for items in self._tables.items:
             best: dict[tuple[int, int], tuple[int, Terminals]] = {}
             for rule, dot in items:
                 remaining, key = self._remaining[rule][dot], (self._tables.rules[rule][0], dot)
                 if remaining[0] < best.get(key, (FAR, ()))[0]:
                     best[key] = remaining
-            found.append(list(best.items()))
-        return found
+            cheapest.append(list(best.items()))
+        return cheapest
 
     @cached_property
     def _remaining(self) -> list[list[tuple[int, Terminals]]]:
@@ -165,16 +165,18 @@ class StackCompletions:
     def _joined(self, symbols: tuple[int, ...], best: dict[int, tuple[int, Terminals]]) -> tuple[int, Terminals]:
         cost, words = 0, ()
         for symbol in symbols:
-            own, more = best.get(symbol, (FAR, ())) if symbol >= 0 else (self.terminal_cost(~symbol), (~symbol,))
-            cost, words = min(cost + own, FAR), words + more  # type: ignore[assignment]
+            symbol_cost, more = (
+                best.get(symbol, (FAR, ())) if symbol >= 0 else (self.terminal_cost(~symbol), (~symbol,))
+            )
+            cost, words = min(cost + symbol_cost, FAR), words + more  # type: ignore[assignment]
         return cost, words
 
     def terminal_cost(self, terminal: int) -> int:
         """Characters of a terminal and a gap."""
-        known = self._costs.get(terminal)
-        if known is None:
-            known = self._costs[terminal] = self._cost(terminal)
-        return known
+        cost = self._costs.get(terminal)
+        if cost is None:
+            cost = self._costs[terminal] = self._cost(terminal)
+        return cost
 
     def _cost(self, terminal: int) -> int:
         if terminal in (self.indent, self.dedent):

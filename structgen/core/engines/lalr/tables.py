@@ -53,7 +53,7 @@ class LalrTables:
         ignored: the ignored terminals.
         newline: the terminal whose text the indenter looks at, or -1.
         distrust: whether the parser may run into dead ends: Lark has resolved conflicts, some rule has no text, or
-            (`liveness_proofs`) none that the lexers surely read as meant.
+            (`liveness_tables`) none that the lexers surely read as meant.
         clean: terminals that every lexer ends cleanly wherever they may stand, if nothing is distrusted.
     """
 
@@ -108,11 +108,11 @@ class _Loaded:
 
 def _refuse_special_tokens(text: str) -> None:
     """Raise GrammarError where a grammar names special tokens: Lark's lexer reads text, and these are none."""
-    for token, place in special_tokens(text):
+    for token, position in special_tokens(text):
         raise GrammarError(
             f"the contextual lexer reads text, and the special token {token} is none",
-            line=place.line,
-            column=place.column,
+            line=position.line,
+            column=position.column,
             source=text,
             hint="Use lexer='dynamic', or embed this grammar in one that has the special tokens around it.",
         )
@@ -149,11 +149,11 @@ def _check_declared(text: str, loaded: _Loaded) -> None:
     used = {symbol.name for rule in loaded.rules for symbol in rule.expansion if symbol.is_term}
     without = sorted(used - set(loaded.terminals) - ({INDENT, DEDENT} if loaded.newline else set()))
     if without:
-        place = Places(text).of(without[0])
+        position = Places(text).of(without[0])
         raise GrammarError(
             f"the terminal {without[0]} is declared, but has no pattern",
-            line=place.line,
-            column=place.column,
+            line=position.line,
+            column=position.column,
             source=text,
             hint=about_indentation(without[0]) or CALLBACKS,
         )
@@ -215,11 +215,11 @@ class _Reader:
         except RuleConflict as conflict:
             shown = "".join(f"\n\t- {given[rule]}" for rule in conflict.rules)
             name = self._names[conflict.terminal]
-            place = self._place(given[conflict.rules[0]].origin.name)
+            position = self._place(given[conflict.rules[0]].origin.name)
             raise GrammarError(
                 f"Reduce/Reduce collision in {name} between the following rules: {shown}",
-                line=place.line,
-                column=place.column,
+                line=position.line,
+                column=position.column,
                 source=self._text,
             ) from None
 
@@ -261,38 +261,38 @@ class _Reader:
             try:
                 nodes.append(parse(definition.pattern.to_regexp()) if definition else None)
             except PatternTooComplexError as error:
-                place = self._place(name)
-                refuse = grammar_refusal(self._text, place.line, place.column)
+                position = self._place(name)
+                refuse = grammar_refusal(self._text, position.line, position.column)
                 raise refuse(f"the terminal {name}: {error.message}", error.budget, error.limit) from None
             except PatternError as error:
                 self._refuse(name, error.message)
         return nodes
 
     def _automata(self, nodes: list[Node | None], lexers: list[list[int]]) -> TerminalAutomata:
-        told_apart: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._loaded.newline else []
+        distinguished: list[CharSet] = [single(ord(c)) for c in "\n\t "] if self._loaded.newline else []
         try:
-            return terminal_automata(nodes, self._words_beside(lexers), told_apart, self._absent)
+            return terminal_automata(nodes, self._words_of(lexers), distinguished, self._absent)
         except TerminalError as error:
             name, cause = self._names[error.number], error.cause
             if cause is None:
                 self._refuse(name, error.message)
-            place = self._place(name)
-            refuse = grammar_refusal(self._text, place.line, place.column)
+            position = self._place(name)
+            refuse = grammar_refusal(self._text, position.line, position.column)
             raise refuse(f"the terminal {name}: {error.message}", cause.budget or "size", cause.limit) from None
 
-    def _words_beside(self, lexers: list[list[int]]) -> dict[int, dict[int, str]]:
+    def _words_of(self, lexers: list[list[int]]) -> dict[int, dict[int, str]]:
         """For each terminal that is an expression, the words of equal priority that some lexer looks for, too."""
         definitions = {self._numbers[name]: definition for name, definition in self._patterns.items()}
-        found: dict[int, dict[int, str]] = {}
+        keywords: dict[int, dict[int, str]] = {}
         for lexer in lexers:
             check_time()
             words = [terminal for terminal in lexer if definitions[terminal].pattern.type == "str"]
             for terminal in lexer:
-                own = definitions[terminal]
-                if own.pattern.type != "str":
-                    equal = (word for word in words if definitions[word].priority == own.priority)
-                    found.setdefault(terminal, {}).update((word, definitions[word].pattern.value) for word in equal)
-        return found
+                keyword = definitions[terminal]
+                if keyword.pattern.type != "str":
+                    equal = (word for word in words if definitions[word].priority == keyword.priority)
+                    keywords.setdefault(terminal, {}).update((word, definitions[word].pattern.value) for word in equal)
+        return keywords
 
     def _without_words(self, lexer: list[int], automata: TerminalAutomata) -> list[int]:
         """The terminals that a lexer tries: no words that are texts of others, if these have all of their flags."""
@@ -311,11 +311,11 @@ class _Reader:
     def _refuse(
         self, name: str, message: str, hint: str = "Write it without that lookaround, or use lexer='dynamic'."
     ) -> NoReturn:
-        place = self._place(name)
+        position = self._place(name)
         raise GrammarError(
             f"the terminal {name}: {message}",
-            line=place.line,
-            column=place.column,
+            line=position.line,
+            column=position.column,
             source=self._text,
             hint=hint,
         )
@@ -333,7 +333,7 @@ def _retyped(automata: TerminalAutomata, lexers: list[list[int]]) -> npt.NDArray
 
 def _without_text(automata: TerminalAutomata) -> set[int]:
     """The terminals that match no text (their characters are absent); not those that have no pattern."""
-    found = set()
+    textless = set()
     for terminal, start in enumerate(automata.starts):
         seen, work = {start}, [start] if start else []
         while work and not automata.flags[work[-1]] & (FINAL | PENDING_END):
@@ -341,8 +341,8 @@ def _without_text(automata: TerminalAutomata) -> set[int]:
             seen |= fresh
             work += fresh
         if start and not work:
-            found.add(terminal)
-    return found
+            textless.add(terminal)
+    return textless
 
 
 def _all_productive(rules: list[tuple[int, tuple[int, ...]]], count: int, dead: set[int]) -> bool:

@@ -72,7 +72,7 @@ class TerminalAutomata:
 def terminal_automata(
     expressions: Sequence[Node | None],
     words: Mapping[int, Mapping[int, str]],
-    told_apart: Sequence[CharSet] = (),
+    distinguished: Sequence[CharSet] = (),
     absent: CharSet = EMPTY,
 ) -> TerminalAutomata:
     """The automata of terminals.
@@ -80,14 +80,14 @@ def terminal_automata(
     Args:
         expressions: syntax trees; None for terminals without text of their own.
         words: for a terminal, the terminals that are words, and their texts: its text is retyped to one that it is.
-        told_apart: sets of characters that must be classes of their own.
+        distinguished: sets of characters that must be classes of their own.
         absent: characters that no text holds.
 
     Raises:
         TerminalError: an expression looks at text before its beginning, or more than a character beyond its end; or
             more than ``MAX_STATES`` states for one terminal, or too many steps for all.
     """
-    return _Builder(expressions, words, told_apart, absent).build()
+    return _Builder(expressions, words, distinguished, absent).build()
 
 
 class TerminalError(Exception):
@@ -117,7 +117,7 @@ class _Builder:
         self,
         expressions: Sequence[Node | None],
         words: Mapping[int, Mapping[int, str]],
-        told_apart: Sequence[CharSet],
+        distinguished: Sequence[CharSet],
         absent: CharSet,
     ) -> None:
         program = OrderedProgram(MAX_NODES)
@@ -129,7 +129,7 @@ class _Builder:
                     self._starts.append(-1 if node is None else program.emit(node, program.add(MATCH, 0, 0)))
             except NotSupportedError:
                 raise _refused(number, "has a lookaround that is not a plain sequence of characters") from None
-        for charset in (*told_apart, absent) if absent else told_apart:
+        for charset in (*distinguished, absent) if absent else distinguished:
             program.sets.setdefault(charset, len(program.sets))
         self._program = program
         self._absent = 1 << program.sets[absent] if absent else 0
@@ -145,7 +145,7 @@ class _Builder:
         with _of_terminal(number):
             first = self._threads.close([(self._starts[number], ())], None)
             steps: dict[tuple[tuple[Thread, ...], int], tuple[Thread, ...]] = {}
-            found = []
+            matching = []
             for word, text in texts.items():
                 state = first
                 for character in text:
@@ -154,8 +154,8 @@ class _Builder:
                         steps[state, mask] = self._threads.step(state, mask)
                     state = steps[state, mask]
                 if self._threads.accepts(state):
-                    found.append(word)
-            return found
+                    matching.append(word)
+            return matching
 
     def build(self) -> TerminalAutomata:
         first = []
@@ -176,10 +176,10 @@ class _Builder:
     def _automaton(self, number: int, start: int) -> int:
         """Append the states of a terminal; the first one's number."""
         threads = self._threads
-        threads.looks_behind = False
+        threads.has_lookbehind = False
         words = frozenset((word, self._starts[word]) for word in self._words.get(number, ()))
         begin: State = (threads.close([(start, ())], None), words, False)
-        if threads.looks_behind:
+        if threads.has_lookbehind:
             raise _refused(number, "looks at text before its beginning (\\b, ^ or a lookbehind)")
         first = len(self._rows)
         numbers = {begin: first}
@@ -187,15 +187,15 @@ class _Builder:
         self._append(number, begin)
         for state in states:
             row = self._rows[numbers[state]]
-            known: dict[int, int] = {}
+            entries: dict[int, int] = {}
             self._threads.steps.spend(len(threads.masks) // 8)
             relevant = self._relevant(state)
             for m, mask in enumerate(threads.masks):
                 if mask & self._absent:
                     continue
-                entry = known.get(mask & relevant)
+                entry = entries.get(mask & relevant)
                 if entry is None:
-                    entry = known[mask & relevant] = self._entry(number, state, mask, numbers, states)
+                    entry = entries[mask & relevant] = self._entry(number, state, mask, numbers, states)
                 row[m] = entry
             if len(states) > MAX_STATES:
                 raise too_complex(MAX_STATES, "the expression")
@@ -212,8 +212,8 @@ class _Builder:
         for _, node in state[1]:
             if not self._threads.is_match(node):
                 bits |= 1 << self._threads.char(node)[0]
-        for behind, _, sets in self._program.conditions:
-            bits |= 1 << sets[0] if behind else 0
+        for lookbehind, _, sets in self._program.conditions:
+            bits |= 1 << sets[0] if lookbehind else 0
         return bits
 
     def _entry(self, number: int, state: State, mask: int, numbers: dict[State, int], states: list[State]) -> int:
@@ -238,12 +238,12 @@ class _Builder:
         if not closed:
             return int(promoted)
         target: State = (closed[: len(closed) - final], self._following_words(state, mask), final)
-        place = numbers.get(target)
-        if place is None:
-            place = numbers[target] = len(self._rows)
+        state_number = numbers.get(target)
+        if state_number is None:
+            state_number = numbers[target] = len(self._rows)
             states.append(target)
             self._append(number, target)
-        return place << 1 | promoted
+        return state_number << 1 | promoted
 
     def _following_words(self, state: State, mask: int) -> frozenset[tuple[int, int]]:
         moved = set()

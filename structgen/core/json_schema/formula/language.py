@@ -308,8 +308,8 @@ def _is_count_decided(parts: list[Formula], cls: type[And] | type[Or]) -> bool:
     for part in parts:
         if isinstance(part, Not) and isinstance(part.arg, _COUNTS):
             limit = part.arg
-            known = least.get((limit.__class__, getattr(limit, "value", None)))
-            if known is not None and (limit.n <= known if cls is And else known <= limit.n):
+            bound = least.get((limit.__class__, getattr(limit, "value", None)))
+            if bound is not None and (limit.n <= bound if cls is And else bound <= limit.n):
                 return True
     return False
 

@@ -59,9 +59,9 @@ _F = TypeVar("_F", bound=Formula)
 def intern(cls: type[_F], fields: tuple[Any, ...], flags: int = 0) -> _F:
     """The one node of ``cls`` with these fields (the values of its slots, in order)."""
     key = (cls, tuple(map(_named_by_id, fields)))
-    known = find(key)
-    if known is not None:
-        return known  # type: ignore[return-value]
+    cached = find(key)
+    if cached is not None:
+        return cached  # type: ignore[return-value]
     node = new(cls)
     for name, value in zip(cls.__slots__, fields, strict=True):
         setattr(node, name, value)
@@ -90,9 +90,9 @@ def add(node: _F, key: Key, flags: int = 0) -> _F:
     handle: weakref.ref[Formula] = _reference(node)
     if table.setdefault(key, handle) is not handle:
         with _lock:  # only here and in _sweep, both with the lock, does a dead entry change
-            known = find(key)
-            if known is not None:
-                return known  # type: ignore[return-value]
+            cached = find(key)
+            if cached is not None:
+                return cached  # type: ignore[return-value]
             table[key] = handle
     _recent.append(node)
     if len(table) > _sweep_at:

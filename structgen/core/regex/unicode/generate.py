@@ -86,8 +86,8 @@ def collect() -> dict[str, list[int]]:
     """Bounds by ``kind/name``; names of one property share one list."""
     sets: dict[str, list[int]] = {}
 
-    def enter(kind: str, names: list[str], found: list[int]) -> None:
-        sets.update((f"{kind}/{name}", found) for name in names)
+    def enter(kind: str, names: list[str], points: list[int]) -> None:
+        sets.update((f"{kind}/{name}", points) for name in names)
 
     for entry in GENERAL_CATEGORIES.split():
         names = entry.replace("=", ",").split(",")
@@ -149,8 +149,8 @@ def main() -> None:
     version = parser.parse_args().version
     sets = collect()
     unique: dict[tuple[int, ...], int] = {}
-    set_of_name = [unique.setdefault(tuple(found), len(unique)) for found in sets.values()]
-    steps = [np.diff(found, prepend=0) for found in unique]
+    set_of_name = [unique.setdefault(tuple(points), len(unique)) for points in sets.values()]
+    steps = [np.diff(points, prepend=0) for points in unique]
     np.savez_compressed(
         Path(__file__).with_name("tables.npz"),
         names=np.array(list(sets)),

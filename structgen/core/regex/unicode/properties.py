@@ -51,8 +51,8 @@ def case_orbits() -> tuple[tuple[int, ...], ...]:
     """The groups of two or more characters with equal simple case folding."""
     numbers = _tables()[3].tolist()
     orbits: list[tuple[int, ...]] = []
-    at = 0
-    while at < len(numbers):
-        orbits.append(tuple(numbers[at + 1 : at + 1 + numbers[at]]))
-        at += 1 + numbers[at]
+    index = 0
+    while index < len(numbers):
+        orbits.append(tuple(numbers[index + 1 : index + 1 + numbers[index]]))
+        index += 1 + numbers[index]
     return tuple(orbits)

@@ -132,10 +132,12 @@ def _pairs(adapter: Any, model: Any, path: Path) -> _Pairs:
         if part not in ("lora_a", "lora_b"):
             raise ModelError(f"{path} has a tensor {tensor.name!r}; expected names that end in .lora_a or .lora_b.")
         pairs.setdefault(name, {})[part] = _numbers(tensor)
-    known = {tensor.name for tensor in model.tensors}
-    wrong = next((name for name, parts in pairs.items() if len(parts) < 2 or name not in known), None)
+    tensor_names = {tensor.name for tensor in model.tensors}
+    wrong = next((name for name, parts in pairs.items() if len(parts) < 2 or name not in tensor_names), None)
     if wrong is not None:
-        what = "has half of a pair for it" if wrong in known else "has a pair for it, and the model no such tensor"
+        what = (
+            "has half of a pair for it" if wrong in tensor_names else "has a pair for it, and the model no such tensor"
+        )
         raise ModelError(f"{path} does not fit the model: tensor {wrong!r}: the adapter {what}.")
     return pairs
 
@@ -150,7 +152,7 @@ def _numbers(tensor: Any) -> _Array:
 def _merged(model: Any, pairs: _Pairs, alpha: float, scale: float, path: Path) -> dict[str, tuple[_Array, Any]]:
     """The tensors that have an adapter, with it: numbers, and the type that they are written in. ``alpha``: the
     adapter's own factor, for each of its ranks; 0: one."""
-    found: dict[str, tuple[_Array, Any]] = {}
+    merged: dict[str, tuple[_Array, Any]] = {}
     for tensor in model.tensors:
         if tensor.name not in pairs:
             continue
@@ -164,8 +166,8 @@ def _merged(model: Any, pairs: _Pairs, alpha: float, scale: float, path: Path) -
                 f"{a.shape} and {b.shape}."
             )
         added = np.float32(scale * (alpha / rank if alpha else 1.0)) * (b @ a)
-        found[tensor.name] = _stored(weights + added, tensor.tensor_type)
-    return found
+        merged[tensor.name] = _stored(weights + added, tensor.tensor_type)
+    return merged
 
 
 def _stored(weights: _Array, kind: Any) -> tuple[_Array, Any]:

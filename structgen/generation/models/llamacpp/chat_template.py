@@ -81,8 +81,8 @@ class ChatTemplate:
 
     def render(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> str:
         """The text of a conversation. Errors are those of the template."""
-        known: dict[str, Any] = {"tools": None, "documents": None, **self._tokens}
-        return str(self._template.render(messages=messages, **known | fields))
+        names: dict[str, Any] = {"tools": None, "documents": None, **self._tokens}
+        return str(self._template.render(messages=messages, **names | fields))
 
 
 def _generation() -> type[Any]:

@@ -31,15 +31,15 @@ def read_values(path: Path, wanted: Collection[str]) -> dict[str, Any]:
         head = _Head(path, data)
         head.at = 8
         head.number("Q")  # tensors
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for _ in range(head.number("Q")):
             key = head.text()
-            if key in found:
+            if key in values:
                 head.refuse(f"the key {key!r:.100} a second time")
             value = head.value(head.number("I"), key in wanted)
             if key in wanted:
-                found[key] = value
-        return found
+                values[key] = value
+        return values
 
 
 def texts_of(path: Path, values: dict[str, Any], key: str) -> list[str]:

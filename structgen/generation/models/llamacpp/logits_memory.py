@@ -39,8 +39,8 @@ class LogitsMemory:
         self._field = 0  # of ``struct {float *data; size_t size;}``; 0: not known
         self._most = 1  # rows of a call that were compared
 
-    def rows(self, count: int) -> npt.NDArray[np.float32] | None:
-        """The logits of the last call, of which so many rows were wanted: a view until the next call; None: they are
+    def read(self, count: int) -> npt.NDArray[np.float32] | None:
+        """The logits of the last call, of which so many were wanted: a view until the next call; None: they are
         not known to be there, see ``learn``."""
         if not self._field or count > self._most:
             return None
@@ -52,24 +52,24 @@ class LogitsMemory:
         held = (ctypes.c_float * (count * self._width)).from_address(data)
         return np.frombuffer(memoryview(held), np.float32).reshape(count, self._width)
 
-    def learn(self, rows: npt.NDArray[np.float32]) -> None:
+    def learn(self, logits: npt.NDArray[np.float32]) -> None:
         """The package gave these rows for the last call."""
-        if self._field and len(rows) > self._most:
-            self._most = ANY if self._agrees(self._field, rows) else 1
-        if self._field or not self._tries or not len(rows):
+        if self._field and len(logits) > self._most:
+            self._most = ANY if self._agrees(self._field, logits) else 1
+        if self._field or not self._tries or not len(logits):
             return
         self._tries -= 1
         try:
             if self._fields is None:
                 self._fields = self._candidates()
-            self._fields = [field for field in self._fields if self._agrees(field, rows)]
+            self._fields = [field for field in self._fields if self._agrees(field, logits)]
         except OSError:
             self._tries = 0
             return
-        self._seen.append(rows[0].tobytes())
+        self._seen.append(logits[0].tobytes())
         if len(self._fields) == 1 and len(set(self._seen)) >= 2:
             self._field = self._fields[0]
-            self._most = ANY if len(rows) > 1 else 1
+            self._most = ANY if len(logits) > 1 else 1
         elif not self._fields:
             self._tries = 0
 
@@ -80,22 +80,26 @@ class LogitsMemory:
     def _candidates(self) -> list[int]:
         """Addresses that hold an address and a number of logits, in what the package's object points to."""
         words = min(OBJECT_WORDS, type(self._context).__basicsize__ // _WORD)
-        found = []
-        for place in np.frombuffer(_read(id(self._context), words * _WORD), np.uint64).tolist():
-            if place % _WORD or not (held := _read_some(place, CONTEXT_WORDS * _WORD)):
+        addresses = []
+        for address in np.frombuffer(_read(id(self._context), words * _WORD), np.uint64).tolist():
+            if address % _WORD or not (held := _read_some(address, CONTEXT_WORDS * _WORD)):
                 continue
             values = np.frombuffer(held, np.uint64)
             sizes = np.flatnonzero((values[1:] > 0) & (values[1:] % self._width == 0) & (values[1:] < 1 << 40))
-            found += [place + _WORD * int(at) for at in sizes if self._fits(int(values[at]), int(values[at + 1]), 1)]
-        return found
+            addresses += [
+                address + _WORD * int(index)
+                for index in sizes
+                if self._fits(int(values[index]), int(values[index + 1]), 1)
+            ]
+        return addresses
 
-    def _agrees(self, field: int, rows: npt.NDArray[np.float32]) -> bool:
+    def _agrees(self, field: int, logits: npt.NDArray[np.float32]) -> bool:
         """Whether these rows are where the field says."""
         held = _read_some(field, 2 * _WORD)
         if len(held) < 2 * _WORD:
             return False
         data, size = np.frombuffer(held, np.uint64).tolist()
-        return self._fits(data, size, len(rows)) and _read_some(data, rows.nbytes) == rows.tobytes()
+        return self._fits(data, size, len(logits)) and _read_some(data, logits.nbytes) == logits.tobytes()
 
 
 def _read(address: int, count: int) -> bytes:

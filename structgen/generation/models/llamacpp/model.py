@@ -17,7 +17,7 @@ from structgen.generation.models.capabilities import ModelCapabilities
 from structgen.generation.models.llamacpp import binding
 from structgen.generation.models.llamacpp.binding import ModelFile
 from structgen.generation.models.llamacpp.files import open_file
-from structgen.generation.models.llamacpp.sequences import NO_TREES, LlamaCppRows
+from structgen.generation.models.llamacpp.sequences import NO_TREES, LlamaCppReader
 from structgen.generation.models.llamacpp.threads import TimedContext
 from structgen.generation.models.llamacpp.tokenizer import GgufTokenizer
 from structgen.generation.models.model_runner import NO_DRAFTS, Part
@@ -43,40 +43,40 @@ _PAGE = 256  # llama.cpp's cells come in such numbers
 
 
 class LlamaCppCache:
-    """Rows of a reader as a ``TreeCache``: they are read together, and given back when this is no longer used."""
+    """Sequences of a reader as a ``TreeCache``: they are read together, and given back when this is no longer used."""
 
-    def __init__(self, reader: LlamaCppRows, rows: list[int]) -> None:
-        self._reader, self.rows = reader, rows
+    def __init__(self, reader: LlamaCppReader, sequences: list[int]) -> None:
+        self._reader, self.sequences = reader, sequences
 
     @property
     def length(self) -> int:
-        """Tokens of the longest row."""
-        return max(map(self._reader.length, self.rows))
+        """Tokens of the longest sequence."""
+        return max(map(self._reader.length, self.sequences))
 
     def crop(self, length: int) -> None:
-        """Forget the last ``self.length - length`` tokens of every row."""
+        """Forget the last ``self.length - length`` tokens of every sequence."""
         surplus = self.length - length
-        for row in self.rows:
-            self._reader.crop(row, self._reader.length(row) - surplus)
+        for sequence in self.sequences:
+            self._reader.crop(sequence, self._reader.length(sequence) - surplus)
 
-    def select(self, rows: Sequence[int]) -> None:
-        """Keep these rows only, in this order; one that is named twice is copied."""
+    def select(self, sequences: Sequence[int]) -> None:
+        """Keep these sequences only, in this order; one that is named twice is copied."""
         chosen: list[int] = []
-        for place in rows:
-            row = self.rows[place]
-            chosen.append(self._reader.fork(row) if row in chosen else row)
-        for row in set(self.rows) - set(chosen):
-            self._reader.drop(row)
-        self.rows = chosen
+        for index in sequences:
+            sequence = self.sequences[index]
+            chosen.append(self._reader.fork(sequence) if sequence in chosen else sequence)
+        for sequence in set(self.sequences) - set(chosen):
+            self._reader.drop(sequence)
+        self.sequences = chosen
 
     def keep(self, kept: Sequence[Sequence[int]]) -> None:
         """See ``TreeCache.keep``."""
-        for row, indices in zip(self.rows, kept, strict=True):
-            self._reader.keep(row, indices)
+        for sequence, indices in zip(self.sequences, kept, strict=True):
+            self._reader.keep(sequence, indices)
 
     def __del__(self) -> None:
-        for row in self.rows:
-            self._reader.drop(row)
+        for sequence in self.sequences:
+            self._reader.drop(sequence)
 
 
 class LlamaCppModel:
@@ -91,12 +91,12 @@ class LlamaCppModel:
         file: loaded, with its weights.
         name: of what it was loaded from.
         context_length: the most tokens of a text, at most as trained; None: as trained, as far as ``cache_bytes`` go.
-        cache_bytes: what keys and values of all rows and prefixes may take; None: 1 GiB, or more where
+        cache_bytes: what keys and values of all sequences and prefixes may take; None: 1 GiB, or more where
             ``context_length`` asks for it. They are allocated at once.
         threads: of every call; None: as many as pay, found by timing the calls, at most one a core.
         deterministic: whether every token is read in a call of its own, so that its logits depend on the tokens before
-            it only, bit for bit, whatever is read beside it. Prompts take about three times as long, many rows as long
-            as one after the other, and there are no drafts. Every row has room for a whole context.
+            it only, bit for bit, whatever is read beside it. Prompts take about three times as long, many sequences as
+            long as one after the other, and there are no drafts. Every sequence has room for a whole context.
 
     Raises:
         ModelError: the file is no causal language model, or there is no memory.
@@ -122,7 +122,7 @@ class LlamaCppModel:
         context = file.start(cells, sequences, most, deterministic)
         if threads is None and most > 1 and file.is_on_processor:
             context = TimedContext(context, most)
-        self._rows = LlamaCppRows(
+        self._sequences = LlamaCppReader(
             context, cells, sequences, file.token_bytes, crops=not file.is_recurrent, apart=deterministic
         )
         self.eos_token_ids = file.vocab.ends()
@@ -172,8 +172,8 @@ class LlamaCppModel:
 
     def _sampling_settings(self) -> dict[str, float]:
         """How its authors have tokens drawn, as far as the file says so (``general.sampling.*``)."""
-        found = {name: self._file.metadata(f"general.sampling.{key}") for name, key in SAMPLING_KEYS.items()}
-        return {name: float(value) for name, value in found.items() if value is not None and NUMBER.fullmatch(value)}
+        settings = {name: self._file.metadata(f"general.sampling.{key}") for name, key in SAMPLING_KEYS.items()}
+        return {name: float(value) for name, value in settings.items() if value is not None and NUMBER.fullmatch(value)}
 
     def fingerprint(self) -> str:
         """A digest of the file's size and both its ends: the same in every process."""
@@ -185,9 +185,9 @@ class LlamaCppModel:
             digest.update(file.read(GLANCE))
         return digest.hexdigest()
 
-    def ragged_reader(self) -> LlamaCppRows:
+    def ragged_reader(self) -> LlamaCppReader:
         """See ``RaggedLanguageModel.ragged_reader``."""
-        return self._rows
+        return self._sequences
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.float32], LlamaCppCache]:
         """See ``LanguageModel.prefill``.
@@ -196,31 +196,35 @@ class LlamaCppModel:
             ModelError: a prompt is empty. MemoryError: there is no room.
         """
         if not prompts or not all(prompts):
-            raise ModelError("The model needs at least one prompt token in every row; give a prompt that is not empty.")
-        cache = LlamaCppCache(self._rows, [])
+            raise ModelError(
+                "The model needs at least one prompt token in every sequence; give a prompt that is not empty."
+            )
+        cache = LlamaCppCache(self._sequences, [])
         for _ in prompts:
-            cache.rows.append(self._rows.open(())[0])
-        parts = [Part(row, list(prompt)) for row, prompt in zip(cache.rows, prompts, strict=True)]
-        logits: npt.NDArray[np.float32] = self._rows.read(parts).logits
+            cache.sequences.append(self._sequences.open(())[0])
+        parts = [Part(sequence, list(prompt)) for sequence, prompt in zip(cache.sequences, prompts, strict=True)]
+        logits: npt.NDArray[np.float32] = self._sequences.read(parts).logits
         return logits, cache
 
     def forward(self, token_ids: Sequence[Sequence[int]], cache: LlamaCppCache) -> npt.NDArray[np.float32]:
         """See ``LanguageModel.forward``."""
-        return self._append([Part(row, list(ids), None, False) for row, ids in zip(cache.rows, token_ids, strict=True)])
+        return self._append(
+            [Part(sequence, list(ids), None, False) for sequence, ids in zip(cache.sequences, token_ids, strict=True)]
+        )
 
     def forward_tree(
         self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: LlamaCppCache
     ) -> npt.NDArray[np.float32]:
         """See ``TreeLanguageModel.forward_tree``."""
-        rows = zip(cache.rows, token_ids, parents, strict=True)
-        return self._append([Part(row, list(ids), list(above), False) for row, ids, above in rows])
+        sequences = zip(cache.sequences, token_ids, parents, strict=True)
+        return self._append([Part(sequence, list(ids), list(above), False) for sequence, ids, above in sequences])
 
     def _append(self, parts: Sequence[Part]) -> npt.NDArray[np.float32]:
-        """One call: logits [rows, n, V]."""
-        reading, width = self._rows.read(parts), max(len(part.tokens) for part in parts)
+        """One call: logits [sequences, n, V]."""
+        reading, width = self._sequences.read(parts), max(len(part.tokens) for part in parts)
         logits = np.zeros((len(parts), width, self.vocab_size), np.float32)
-        for row, (start, part) in enumerate(zip(reading.starts, parts, strict=True)):
-            logits[row, : len(part.tokens)] = reading.logits[start : start + len(part.tokens)]
+        for sequence, (start, part) in enumerate(zip(reading.starts, parts, strict=True)):
+            logits[sequence, : len(part.tokens)] = reading.logits[start : start + len(part.tokens)]
         return logits
 
 

@@ -1,4 +1,4 @@
-"""Rows of a llama.cpp context: each is a sequence, what rows share is held once, branches of a tree are sequences."""
+"""Texts of a llama.cpp context: each is a sequence, what texts share is held once, branches of a tree are sequences."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Held:
         tokens, cells: one of each for every position.
         appended: how many tokens the last call added.
         paths: of the tree that was read last, a sequence that each node is of.
-        borrowed: sequences of its branches but the first, which is the row's own.
+        borrowed: sequences of its branches but the first, which is the text's own.
         ids: of a prefix, ``tokens`` once more.
         used: of a prefix, how many tokens the context had read when it was used last.
     """
@@ -86,18 +86,18 @@ class _Held:
     borrowed: list[int] = field(default_factory=list)
 
 
-class LlamaCppRows:
-    """A ``RaggedReader`` over one context, whose cells rows and prefixes share. Not for several threads at once.
+class LlamaCppReader:
+    """A ``RaggedReader`` over one context, whose cells texts and prefixes share. Not for several threads at once.
 
     Attributes:
-        max_rows, max_bytes: see ``RaggedReader``.
+        max_sequences, max_bytes: see ``RaggedReader``.
 
     Args:
         context: nothing else may use it.
         cells: how many it has.
         sequences: how many it has.
         token_bytes: of the keys and values of a token.
-        crops: whether tokens can be taken back; else rows only grow, and begin with whole prefixes.
+        crops: whether tokens can be taken back; else texts only grow, and begin with whole prefixes.
         apart: whether the context's sequences are (see ``ModelFile.start``). Then every token is read in a call of its
             own, and its logits depend on the tokens before it only, to the last bit: on nothing that is read beside it,
             on no prefix that it shares and no pieces in which its text was read.
@@ -112,12 +112,12 @@ class LlamaCppRows:
         self.token_bytes = token_bytes
         self.max_bytes = cells * token_bytes or None
         # The rest is for prefixes, and for branches of trees, which sequences that are apart do not have.
-        self.max_rows = max(1, sequences // 2 if not apart else sequences - 1 - sequences // 8)
+        self.max_sequences = max(1, sequences // 2 if not apart else sequences - 1 - sequences // 8)
         self._context, self._crops, self._apart = context, crops, apart
         self._most = 1 if apart else BATCH
         self._cells = Cells(cells)
         self._idle = list(range(sequences))[::-1]
-        self._rows: dict[int, _Held] = {}
+        self._texts: dict[int, _Held] = {}
         self._prefixes: list[tuple[str, _Held]] = []  # with their salts; the least recently used first
         self._opened = self._read = 0
 
@@ -126,48 +126,48 @@ class LlamaCppRows:
         """See ``RaggedReader.bytes``."""
         return self._cells.taken * self.token_bytes
 
-    def length(self, row: int) -> int:
-        """Tokens that a row holds."""
-        return len(self._rows[row].tokens)
+    def length(self, sequence: int) -> int:
+        """Tokens that a text holds."""
+        return len(self._texts[sequence].tokens)
 
     def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
         """See ``RaggedReader.open``. O(cells).
 
         Raises:
-            ModelError: ``max_rows`` rows are open.
+            ModelError: ``max_sequences`` texts are open.
         """
-        if len(self._rows) >= self.max_rows:
-            raise ModelError(f"{len(self._rows)} rows are being read, the most that llama.cpp has sequences for here.")
-        found, count = self._match(tokens, salt)
-        if found is not None:  # first: making room must not take it
-            self._prefixes.append(self._prefixes.pop(found))
+        if len(self._texts) >= self.max_sequences:
+            raise ModelError(f"{len(self._texts)} sequences are being read, the most that llama.cpp has room for here.")
+        match, count = self._match(tokens, salt)
+        if match is not None:  # first: making room must not take it
+            self._prefixes.append(self._prefixes.pop(match))
             self._prefixes[-1][1].used = self._read
-        own = _Held(self._sequence(spare=0 if found is None else 1))
-        if found is not None:
-            self._share(self._prefixes[-1][1], own, count)
+        opened = _Held(self._sequence(spare=0 if match is None else 1))
+        if match is not None:
+            self._share(self._prefixes[-1][1], opened, count)
         self._opened += 1
-        self._rows[self._opened] = own
+        self._texts[self._opened] = opened
         return self._opened, count
 
     def known(self, tokens: Sequence[int], salt: str = "") -> int:
         """See ``RaggedReader.known``."""
         return self._match(tokens, salt)[1]
 
-    def remember(self, row: int, salt: str = "") -> None:
+    def remember(self, sequence: int, salt: str = "") -> None:
         """See ``RaggedReader.remember``: the tokens stay where they are. O(cells)."""
-        own = self._rows[row]
+        remembered = self._texts[sequence]
         alike = [
-            place
-            for place, (of, held) in enumerate(self._prefixes)
-            if of == salt and held.tokens == own.tokens[: len(held.tokens)]
+            index
+            for index, (of, held) in enumerate(self._prefixes)
+            if of == salt and held.tokens == remembered.tokens[: len(held.tokens)]
         ]
-        if any(len(self._prefixes[place][1].tokens) == len(own.tokens) for place in alike):
+        if any(len(self._prefixes[index][1].tokens) == len(remembered.tokens) for index in alike):
             return
         if self._crops:  # the longer one serves in their place
-            for place in reversed(alike):
-                self._drop_prefix(place)
-        kept = _Held(self._sequence(), ids=np.asarray(own.tokens, np.int32), used=self._read)
-        self._share(own, kept, len(own.tokens))
+            for index in reversed(alike):
+                self._drop_prefix(index)
+        kept = _Held(self._sequence(), ids=np.asarray(remembered.tokens, np.int32), used=self._read)
+        self._share(remembered, kept, len(remembered.tokens))
         self._prefixes.append((salt, kept))
 
     def kept_texts(self, salt: str = "") -> list[Sequence[int]]:
@@ -184,17 +184,17 @@ class LlamaCppRows:
 
         Raises:
             MemoryError: no room for the tokens, or no sequences for the branches; nothing was read.
-            ModelError: llama.cpp failed; what the rows held before is as it was.
+            ModelError: llama.cpp failed; what the texts held before is as it was.
         """
         self._make_room(parts)
         tokens, positions, sequences, wanted, starts = list[int](), list[int](), list[list[int]](), list[bool](), []
         for part in parts:
-            own, count = self._rows[part.row], len(part.tokens)
+            held, count = self._texts[part.sequence], len(part.tokens)
             starts.append(sum(wanted))
-            depths, of = self._branch(own, part.parents) if part.parents is not None else (range(count), None)
+            depths, of = self._branch(held, part.parents) if part.parents is not None else (range(count), None)
             tokens += part.tokens
-            positions += [len(own.tokens) + depth for depth in depths]
-            sequences += of or [[own.sequence]] * count
+            positions += [len(held.tokens) + depth for depth in depths]
+            sequences += of or [[held.sequence]] * count
             wanted += [False] * (count - 1) + [True] if part.last_only else [True] * count
         try:
             logits = []
@@ -203,73 +203,73 @@ class LlamaCppRows:
                 logits.append(self._context.decode(tokens[span], positions[span], sequences[span], wanted[span]))
         except BaseException:
             for part in parts:
-                self._take_back(self._rows[part.row])
+                self._take_back(self._texts[part.sequence])
             raise
         self._read += len(tokens)
         for part in parts:
-            own = self._rows[part.row]
-            own.appended = len(part.tokens)
-            own.tokens += part.tokens
-            own.cells += self._cells.take(len(part.tokens))
+            held = self._texts[part.sequence]
+            held.appended = len(part.tokens)
+            held.tokens += part.tokens
+            held.cells += self._cells.take(len(part.tokens))
         whole = logits[0] if len(logits) == 1 else np.concatenate(logits)
         return Reading(whole, starts, [len(part.tokens) for part in parts])
 
-    def keep(self, row: int, kept: Sequence[int]) -> None:
+    def keep(self, sequence: int, kept: Sequence[int]) -> None:
         """See ``RaggedReader.keep``: ``kept`` is a path from the first tokens on. O(cells).
 
         Raises:
             ModelError: tokens would be taken back, which this model's state cannot.
         """
-        own = self._rows[row]
-        base, count = len(own.tokens) - own.appended, len(kept)
-        if own.paths and kept and own.paths[kept[-1]] != own.sequence:
-            self._context.remove(own.sequence, base)
-            self._context.copy(own.paths[kept[-1]], own.sequence, base, base + count)
-        elif count < own.appended:
-            self._context.remove(own.sequence, base + count)
-        self._end_branches(own)
-        cells = own.cells[base:]
+        held = self._texts[sequence]
+        base, count = len(held.tokens) - held.appended, len(kept)
+        if held.paths and kept and held.paths[kept[-1]] != held.sequence:
+            self._context.remove(held.sequence, base)
+            self._context.copy(held.paths[kept[-1]], held.sequence, base, base + count)
+        elif count < held.appended:
+            self._context.remove(held.sequence, base + count)
+        self._end_branches(held)
+        cells = held.cells[base:]
         chosen = set(kept)
-        self._cells.release([cell for place, cell in enumerate(cells) if place not in chosen])
-        own.tokens[base:] = [own.tokens[base + place] for place in kept]
-        own.cells[base:] = [cells[place] for place in kept]
-        own.appended = 0
+        self._cells.release([cell for index, cell in enumerate(cells) if index not in chosen])
+        held.tokens[base:] = [held.tokens[base + index] for index in kept]
+        held.cells[base:] = [cells[index] for index in kept]
+        held.appended = 0
 
-    def crop(self, row: int, length: int) -> None:
-        """Forget all but the first ``length`` tokens of a row. O(cells).
+    def crop(self, sequence: int, length: int) -> None:
+        """Forget all but the first ``length`` tokens of a text. O(cells).
 
         Raises:
             ModelError: this model's state cannot be cut back.
         """
-        own = self._rows[row]
-        if length < len(own.tokens):
-            self._context.remove(own.sequence, length)
-            self._cells.release(own.cells[length:])
-            del own.tokens[length:], own.cells[length:]
-        own.appended = 0
+        held = self._texts[sequence]
+        if length < len(held.tokens):
+            self._context.remove(held.sequence, length)
+            self._cells.release(held.cells[length:])
+            del held.tokens[length:], held.cells[length:]
+        held.appended = 0
 
-    def fork(self, row: int) -> int:
-        """A new row that holds what this one does. O(cells)."""
-        own, twin = self._rows[row], _Held(self._sequence())
-        self._share(own, twin, len(own.tokens))
+    def fork(self, sequence: int) -> int:
+        """A new text that holds what this one does. O(cells)."""
+        source, twin = self._texts[sequence], _Held(self._sequence())
+        self._share(source, twin, len(source.tokens))
         self._opened += 1
-        self._rows[self._opened] = twin
+        self._texts[self._opened] = twin
         return self._opened
 
-    def drop(self, row: int) -> None:
+    def drop(self, sequence: int) -> None:
         """See ``RaggedReader.drop``."""
-        own = self._rows.pop(row)
-        self._end_branches(own)
-        self._clear(own)
+        held = self._texts.pop(sequence)
+        self._end_branches(held)
+        self._clear(held)
 
     def _match(self, tokens: Sequence[int], salt: str) -> tuple[int | None, int]:
         """The place of the prefix that has most in common with all but the last token, and how many tokens that is."""
-        whole, found, most = np.asarray(tokens[:-1], np.int32), None, 0
-        for place, (of, held) in enumerate(self._prefixes):
+        whole, best, most = np.asarray(tokens[:-1], np.int32), None, 0
+        for index, (of, held) in enumerate(self._prefixes):
             count = _agreed(held.ids, whole) if of == salt else 0
             if count > most and (self._crops or count == len(held.tokens)):
-                found, most = place, count
-        return found, most
+                best, most = index, count
+        return best, most
 
     def _share(self, source: _Held, target: _Held, count: int) -> None:
         """Let the first tokens of one be those of another, which is empty."""
@@ -285,8 +285,8 @@ class LlamaCppRows:
         self._idle.append(held.sequence)
         self._cells.release(held.cells)
 
-    def _drop_prefix(self, place: int) -> None:
-        self._clear(self._prefixes.pop(place)[1])
+    def _drop_prefix(self, index: int) -> None:
+        self._clear(self._prefixes.pop(index)[1])
 
     def _sequence(self, spare: int = 0) -> int:
         """An idle sequence, if need be of the prefix used least recently; ``spare`` of those used last are kept.
@@ -297,7 +297,7 @@ class LlamaCppRows:
         if not self._idle and len(self._prefixes) > spare:
             self._drop_prefix(0)
         if not self._idle:
-            raise MemoryError("llama.cpp has no more sequences; read fewer rows or smaller trees at once")
+            raise MemoryError("llama.cpp has no more sequences; read fewer texts or smaller trees at once")
         return self._idle.pop()
 
     def _make_room(self, parts: Sequence[Part]) -> None:
@@ -312,7 +312,7 @@ class LlamaCppRows:
         if len(self._idle) < branches:
             raise MemoryError(f"trees of drafts have {branches} branches, llama.cpp has {len(self._idle)} sequences")
 
-    def _branch(self, own: _Held, parents: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+    def _branch(self, held: _Held, parents: Sequence[int]) -> tuple[list[int], list[list[int]]]:
         """The depth of each node of a tree, and the sequences it is of: those of all leaves below it."""
         if self._apart or not self._crops:
             raise ModelError(NO_DRAFTS if self._apart else NO_TREES)
@@ -321,29 +321,29 @@ class LlamaCppRows:
             depths.append(0 if parent < 0 else depths[parent] + 1)
         of: list[list[int]] = [[] for _ in parents]
         for number, leaf in enumerate(_leaves(parents)):
-            sequence = own.sequence
+            sequence = held.sequence
             if number:
                 sequence = self._sequence()
-                own.borrowed.append(sequence)
-                self._context.copy(own.sequence, sequence)
+                held.borrowed.append(sequence)
+                self._context.copy(held.sequence, sequence)
             node = leaf
             while node >= 0:
                 of[node].append(sequence)
                 node = parents[node]
-        own.paths = [sequences[0] for sequences in of]
+        held.paths = [sequences[0] for sequences in of]
         return depths, of
 
-    def _end_branches(self, own: _Held) -> None:
-        for sequence in own.borrowed:
+    def _end_branches(self, held: _Held) -> None:
+        for sequence in held.borrowed:
             self._context.remove(sequence, 0)
-        self._idle += own.borrowed
-        own.borrowed, own.paths = [], []
+        self._idle += held.borrowed
+        held.borrowed, held.paths = [], []
 
-    def _take_back(self, own: _Held) -> None:
+    def _take_back(self, held: _Held) -> None:
         """Undo a call that failed midway."""
-        self._end_branches(own)
+        self._end_branches(held)
         if self._crops:
-            self._context.remove(own.sequence, len(own.tokens))
+            self._context.remove(held.sequence, len(held.tokens))
 
 
 def _leaves(parents: Sequence[int]) -> list[int]:

@@ -117,36 +117,38 @@ class ThreadChoice:
                 self._judge(self._trial)
             return
         self._calls += 1
-        known = self._seconds.get(self._home)
-        is_settled = known is not None and self._calls > 2  # the first calls do what is done once
-        self._seconds[self._home] = now = known + WEIGHT * (seconds - known) if known and is_settled else seconds
+        mean = self._seconds.get(self._home)
+        is_settled = mean is not None and self._calls > 2  # the first calls do what is done once
+        self._seconds[self._home] = now = mean + WEIGHT * (seconds - mean) if mean and is_settled else seconds
         if self._calls == 2 or not self._usual:
             self._usual = now
-        beside = [self._home + step for step in (self._step, -self._step) if 0 <= self._home + step < len(self._counts)]
-        if not beside:
+        neighbours = [
+            self._home + step for step in (self._step, -self._step) if 0 <= self._home + step < len(self._counts)
+        ]
+        if not neighbours:
             return
-        better = min(beside, key=lambda place: self._seconds.get(place, now))
+        better = min(neighbours, key=lambda index: self._seconds.get(index, now))
         if self._seconds.get(better, now) < GAIN * now:
             self._try(better)
         elif self._calls >= LEAST and now > SLOW * self._usual:
             self._gap = LEAST
-            self._try(beside[0])
+            self._try(neighbours[0])
         elif self._calls >= self._due:
-            self._try(beside[0])
+            self._try(neighbours[0])
 
-    def _try(self, place: int) -> None:
-        self._trial, self._tried = place, []
+    def _try(self, index: int) -> None:
+        self._trial, self._tried = index, []
 
-    def _judge(self, place: int) -> None:
+    def _judge(self, index: int) -> None:
         """End a trial. What was tried is known anew, whichever is used: more threads by their mean, since what they
         meet among other work are pauses; fewer by the best call, the first has caches to fill."""
-        self._seconds[place] = sum(self._tried) / len(self._tried) if place < self._home else min(self._tried)
-        step, self._step = place - self._home, self._home - place
+        self._seconds[index] = sum(self._tried) / len(self._tried) if index < self._home else min(self._tried)
+        step, self._step = index - self._home, self._home - index
         self._gap = self._due = min(MOST, 2 * self._gap)
-        if self._seconds[place] < GAIN * self._seconds[self._home]:
-            self._home = place
+        if self._seconds[index] < GAIN * self._seconds[self._home]:
+            self._home = index
             self._gap = self._due = max(LEAST, self._gap // DOUBT)
-            if 0 <= place + step < len(self._counts):  # further that way
+            if 0 <= index + step < len(self._counts):  # further that way
                 self._step, self._due = step, LEAST
         self._trial, self._calls, self._usual = None, 0, 0.0
 

@@ -61,9 +61,9 @@ class CyllamaVocab:
 
     def tokenize(self, text: str, *, add_special: bool) -> list[int]:
         """See ``Vocab.tokenize``. The package ends texts at a NUL: what is between these is read apart."""
-        first, *rest = text.encode(errors="replace").decode().split(NUL)
+        first, *remaining = text.encode(errors="replace").decode().split(NUL)
         ids = list(self._vocab.tokenize(first, add_special, True))
-        for part in rest:
+        for part in remaining:
             ids += [self._nul_id(), *self._vocab.tokenize(part, False, True)]
         return ids
 
@@ -172,13 +172,13 @@ class CyllamaContext:
             if "slot" in str(error):  # llama_decode gave 1
                 raise MemoryError(f"llama.cpp has no room for these tokens ({error})") from error
             raise ModelError(f"llama.cpp could not read {len(tokens)} tokens: {error}") from error
-        known = self._memory.rows(sum(wanted))
-        if known is not None:
-            return known.copy()
+        view = self._memory.read(sum(wanted))
+        if view is not None:
+            return view.copy()
         logits = np.empty((sum(wanted), self._width), np.float32)
         read = self._context.get_logits_ith
-        for row, place in enumerate(np.flatnonzero(wanted).tolist()):
-            logits[row] = np.frombuffer(array("f", read(place)), np.float32)  # quicker than from the list itself
+        for index, offset in enumerate(np.flatnonzero(wanted).tolist()):
+            logits[index] = np.frombuffer(array("f", read(offset)), np.float32)  # quicker than from the list itself
         self._memory.learn(logits)
         return logits
 

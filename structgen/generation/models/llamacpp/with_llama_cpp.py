@@ -152,7 +152,7 @@ class LlamaCppContext:
             np.ctypeslib.as_array(pointer, (BATCH,)) for pointer in (batch.token, batch.pos, batch.n_seq_id)
         )
         self._wanted = np.ctypeslib.as_array(batch.logits, (BATCH,))
-        self._sequences = [np.ctypeslib.as_array(batch.seq_id[place], (sequences,)) for place in range(BATCH)]
+        self._sequences = [np.ctypeslib.as_array(batch.seq_id[index], (sequences,)) for index in range(BATCH)]
         weakref.finalize(self, _free, library, self._context, batch, file.handle, self._lock, os.getpid())
 
     def decode(
@@ -176,18 +176,18 @@ class LlamaCppContext:
     ) -> npt.NDArray[np.float32]:
         count = self._batch.n_tokens = len(tokens)
         self._tokens[:count], self._positions[:count], self._wanted[:count] = tokens, positions, wanted
-        for place, of in enumerate(sequences):
-            self._counts[place] = len(of)
-            self._sequences[place][: len(of)] = of
+        for index, of in enumerate(sequences):
+            self._counts[index] = len(of)
+            self._sequences[index][: len(of)] = of
         code = self._library.llama_decode(self._context, self._batch)
         if code == 1:
             raise MemoryError("llama.cpp has no room for these tokens")
         if code:
             raise ModelError(f"llama.cpp could not read {count} tokens (llama_decode: {code}).")
-        rows, width = sum(wanted), self._file.vocab.size
-        if not rows:
+        wanted_count, width = sum(wanted), self._file.vocab.size
+        if not wanted_count:
             return np.empty((0, width), np.float32)
-        return np.ctypeslib.as_array(self._library.llama_get_logits(self._context), (rows, width)).copy()
+        return np.ctypeslib.as_array(self._library.llama_get_logits(self._context), (wanted_count, width)).copy()
 
     def use_threads(self, count: int) -> None:
         """See ``LlamaContext.use_threads``."""

@@ -77,7 +77,8 @@ def test_remainders(seed: int) -> None:
     made, width = slices.make_slices(words), -(-words.size // 32)
     rows = made.rows.reshape(-1, width)
     found = {
-        tuple(row): nodes for row, nodes in zip(rows.tolist(), np.split(made.rests, made.rest_ends[1:-1]), strict=True)
+        tuple(row): nodes
+        for row, nodes in zip(rows.tolist(), np.split(made.remainders, made.remainder_ends[1:-1]), strict=True)
     }
     for excluded in slices.EXCLUDED:
         inside = np.array([is_text(token or b"", excluded) for token in words.tokens])
@@ -101,7 +102,7 @@ def test_remainders(seed: int) -> None:
 def test_more_groups_than_nodes_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "MOST_NUMBERS", 1000)
     made = slices.make_slices(vocabulary(0))
-    assert not made.rests.size and not made.rest_ends.any() and not made.members.size
+    assert not made.remainders.size and not made.remainder_ends.any() and not made.members.size
 
 
 def test_empty_vocabulary_of_text() -> None:

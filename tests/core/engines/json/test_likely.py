@@ -67,9 +67,9 @@ def test_the_next_member_is_among_them(separators: tuple[str, str]) -> None:
             inside ^= byte == ord('"')
             if inside or bytes([byte]) not in b"{[,:":
                 continue
-            before = matcher.state_key(own=True)
+            before = matcher.state_key(same_matcher=True)
             likely = matcher.likely_texts(text[: place + 1])
-            assert matcher.state_key(own=True) == before
+            assert matcher.state_key(same_matcher=True) == before
             assert len(likely) <= 6 and all(likely)
             rest = text[place + 1 :]
             is_number = chr(rest.strip()[0]).isdigit()

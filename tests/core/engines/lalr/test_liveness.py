@@ -10,7 +10,7 @@ import pytest
 
 from structgen.core.engines.lalr.compiled import compile_contextual
 from structgen.core.engines.lalr.lexer_simulation import IGNORED, UNSURE, Lexemes
-from structgen.core.engines.lalr.liveness_proofs import with_dead_ends
+from structgen.core.engines.lalr.liveness_tables import with_dead_ends
 from structgen.core.engines.lalr.tables import LalrTables, read_tables
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import EmptyLanguageError, GrammarTooComplexError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from structgen.core.engines.lalr.compiled import compile_contextual
-from structgen.core.engines.lalr.liveness_proofs import prove
+from structgen.core.engines.lalr.liveness_tables import prove
 from structgen.core.engines.lalr.machine import LalrMachine
 from structgen.core.engines.lalr.tables import LalrTables, read_tables
 from structgen.core.engines.laws import mask_of

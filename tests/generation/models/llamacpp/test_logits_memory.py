@@ -21,7 +21,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="addresses are read t
 
 @pytest.fixture
 def context(tiny_file: Path) -> Any:
-    return load_gguf(tiny_file, package="cyllama", threads=1)[0]._rows._context
+    return load_gguf(tiny_file, package="cyllama", threads=1)[0]._sequences._context
 
 
 def lists(context: Any, wanted: list[bool]) -> npt.NDArray[np.float32]:
@@ -47,7 +47,7 @@ def test_rows_are_those_of_the_package(context: Any) -> None:
         read(context, rng, count, position)
         position += -(-count // 4)
     assert context._memory._field, "it was found"
-    assert context._memory.rows(1) is not None
+    assert context._memory.read(1) is not None
 
 
 @linux
@@ -77,7 +77,7 @@ def test_what_does_not_agree_is_not_trusted(context: Any) -> None:
     for call in range(6):
         context.decode([call], [call], [[0]], [True])
         memory.learn(rng.normal(size=(1, context._width)).astype(np.float32))
-        assert memory.rows(1) is None
+        assert memory.read(1) is None
 
 
 @linux
@@ -86,4 +86,4 @@ def test_the_same_numbers_twice_prove_nothing(context: Any) -> None:
     rows = context.decode([1], [0], [[0]], [True])
     for _ in range(3):
         memory.learn(rows)
-    assert memory.rows(1) is None
+    assert memory.read(1) is None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from structgen.errors import ModelError
 from structgen.generation.models.llamacpp.model import LlamaCppModel, load_gguf
-from structgen.generation.models.llamacpp.sequences import LlamaCppRows
+from structgen.generation.models.llamacpp.sequences import LlamaCppReader
 from structgen.generation.models.model_runner import Part
 from tests.generation.models.llamacpp.conftest import Loaded
 from tests.generation.models.llamacpp.gguf_files import as_transformers, write_mamba
@@ -65,7 +65,7 @@ def test_the_model_is_that_of_transformers(tiny: Loaded) -> None:
 class Walk:
     """Rows that are written at random, beside what they should hold."""
 
-    def __init__(self, reader: LlamaCppRows, fresh: Fresh, size: int) -> None:
+    def __init__(self, reader: LlamaCppReader, fresh: Fresh, size: int) -> None:
         self.reader, self.fresh, self.size = reader, fresh, size
         self.texts: dict[int, list[int]] = {}
 
@@ -109,10 +109,10 @@ class Walk:
 
     def read(self, parts: list[Part]) -> None:
         reading = self.reader.read(parts)
-        self.read_last = {part.row: len(part.tokens) for part in parts}
+        self.read_last = {part.sequence: len(part.tokens) for part in parts}
         assert list(reading.counts) == [len(part.tokens) for part in parts]
         for part, start in zip(parts, reading.starts, strict=True):
-            text = self.texts[part.row]
+            text = self.texts[part.sequence]
             ends = [len(part.tokens)] if part.last_only else range(1, len(part.tokens) + 1)
             for place, end in enumerate(ends):
                 self.check(reading.logits[start + place], [*text, *part.tokens[:end]])
@@ -195,7 +195,7 @@ def test_a_full_context_says_so_and_keeps_what_it_has(package: str, tiny_file: P
 
 def test_rows_are_as_many_as_there_are_sequences_for(tiny: Loaded) -> None:
     reader = tiny[0].ragged_reader()
-    rows = [reader.open([1])[0] for _ in range(reader.max_rows)]
+    rows = [reader.open([1])[0] for _ in range(reader.max_sequences)]
     with pytest.raises(ModelError, match=r"the most that llama\.cpp has sequences for"):
         reader.open([1])
     wide = [Part(row, [5] * 48, [-1] * 48, False) for row in rows[:3]]

@@ -80,7 +80,7 @@ def test_one_outlier_changes_little() -> None:
 
 def test_each_size_of_call_has_its_own(tiny_file: Path, package: str) -> None:
     model, _ = load_gguf(tiny_file, package=package, threads=1)
-    inner = model._rows._context
+    inner = model._sequences._context
     asked: list[tuple[int, int]] = []
     clock = [0.0]
 
@@ -99,7 +99,7 @@ def test_each_size_of_call_has_its_own(tiny_file: Path, package: str) -> None:
 
         copy, remove = inner.copy, inner.remove
 
-    model._rows._context = TimedContext(Timed(), 4, lambda: clock[0], FreeProcessors(lambda: None))
+    model._sequences._context = TimedContext(Timed(), 4, lambda: clock[0], FreeProcessors(lambda: None))
     reader = model.ragged_reader()
     row, _ = reader.open([3])
     for _ in range(60):
@@ -177,7 +177,7 @@ def test_what_the_system_says_of_processors() -> None:
 
 
 def test_a_number_that_is_named_is_kept(tiny_file: Path, package: str) -> None:
-    assert not isinstance(load_gguf(tiny_file, package=package, threads=2)[0]._rows._context, TimedContext)
+    assert not isinstance(load_gguf(tiny_file, package=package, threads=2)[0]._sequences._context, TimedContext)
 
 
 def test_the_environment_is_as_it_was(tiny_file: Path, package: str) -> None:

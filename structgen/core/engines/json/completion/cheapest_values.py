@@ -112,11 +112,11 @@ class Values:
     # --- values ---
     def cost(self, node: ValueNode) -> int:
         """Bytes of the shortest text of a node; `NEVER` if it has none."""
-        found = self._found.get(node)
-        if found is None:
+        priced = self._found.get(node)
+        if priced is None:
             self._solve(node)
-            found = self._found.get(node)
-        return found[0] if found else NEVER
+            priced = self._found.get(node)
+        return priced[0] if priced else NEVER
 
     def text(self, node: ValueNode, depth: int = 0) -> bytes:
         """The shortest text of a live node whose container is at ``depth`` (0: none)."""
@@ -131,8 +131,8 @@ class Values:
 
     def is_sure(self, node: ValueNode) -> bool:
         """Whether the shortest text of a node is surely valid: no items must differ, no member meets existentials."""
-        found, met = [node], {node}
-        for child in found:
+        reached, met = [node], {node}
+        for child in reached:
             choice = self._found[child][1]
             if isinstance(choice, DistinctItems) and len(choice) > 1:
                 return False
@@ -140,7 +140,7 @@ class Values:
                 return False
             if not isinstance(choice, bytes):
                 parts = [member.node for member in choice.members] if isinstance(choice, ValuePlan) else choice
-                found += {*parts} - met
+                reached += {*parts} - met
                 met.update(parts)
         return True
 
@@ -218,10 +218,10 @@ class Values:
             for _, member in self.objects.undeclared(Open(form), self.cost):
                 if member.key not in taken:
                     yield self._bracketed(b"{", [*members, self.member(member, depth + 1)], b"}", depth)
-        for place, member in enumerate(plan.members):
+        for index, member in enumerate(plan.members):
             for text in self.distinct(member.node, depth + 1):
                 changed = member.key + self.colon[1:] + text
-                yield self._bracketed(b"{", [*members[:place], changed, *members[place + 1 :]], b"}", depth)
+                yield self._bracketed(b"{", [*members[:index], changed, *members[index + 1 :]], b"}", depth)
 
     def _bracketed(self, opening: bytes, parts: list[bytes], closing: bytes, depth: int) -> bytes:
         line = self.line(depth + 1)
@@ -259,8 +259,8 @@ class Values:
                 trial[node] = (len(scalar), scalar)
 
         def cost(node: ValueNode) -> int:
-            found = self._found.get(node) or trial.get(node)
-            return found[0] if found else NEVER
+            priced = self._found.get(node) or trial.get(node)
+            return priced[0] if priced else NEVER
 
         work = deque(reversed(nodes))
         while work:
@@ -278,13 +278,13 @@ class Values:
         for spec in node.strings:
             if isinstance(spec, EnumSpec):
                 form = self.enum_form(spec)
-                texts.append(b'"' + form.rest(0, len(form.texts), 0) + b'"')
+                texts.append(b'"' + form.remaining(0, len(form.texts), 0) + b'"')
             elif isinstance(spec, QuoteSpec):
                 quote = self.string_form(spec)
                 assert isinstance(quote, QuoteForm)
                 texts.append(b'"' + quote.completion(START) + b'"')
             elif spec.least <= MAX_CHARACTERS:
-                texts.append(b'"' + self.string_rest(spec, 0, 0) + b'"')
+                texts.append(b'"' + self.string_remainder(spec, 0, 0) + b'"')
         return min(texts, key=len, default=None)
 
     def _compound(self, node: ValueNode, cost: Costs) -> tuple[int, Items | ValuePlan] | None:
@@ -322,7 +322,7 @@ class Values:
             words = self._words[dfa.digest] = Words(dfa.transitions, np.where(dfa.accepting, 0, NEVER))
         return words
 
-    def string_rest(self, spec: StringSpec, state: int, length: int) -> bytes:
+    def string_remainder(self, spec: StringSpec, state: int, length: int) -> bytes:
         """What completes a string (spelled, without the quote) from a state of its automaton, ``length`` read."""
         if spec.least - length > MAX_CHARACTERS:
             missing = spec.least - length

@@ -82,10 +82,10 @@ class Words:
 
     def cheapest(self, state: int, count: int) -> list[tuple[int, bytes, int]]:
         """The first of `by_cost`, ``count`` of them or more, if there are. They are kept: ask for few."""
-        found = self._cheapest.get(state, [])
-        if len(found) < count:
-            found = self._cheapest[state] = list(islice(self.by_cost(state), count))
-        return found
+        words = self._cheapest.get(state, [])
+        if len(words) < count:
+            words = self._cheapest[state] = list(islice(self.by_cost(state), count))
+        return words
 
     def by_cost(self, state: int) -> Iterator[tuple[int, bytes, int]]:
         """All (cost, text, state where it ends), cheapest first.
@@ -99,17 +99,17 @@ class Words:
         heap: list[tuple[int, int, int, int, int, int, bytes]] = [(self.cost[state], 1, 0, 0, 0, state, b"")]
         rank = 0
         while heap:
-            total, going, _, _, spent, place, text = heapq.heappop(heap)
+            total, going, _, _, spent, position, text = heapq.heappop(heap)
             if not going:
-                yield total, text, place
+                yield total, text, position
                 continue
-            if self._final[place] < NEVER:
-                ending = (spent + self._final[place], 0, 0, 0, spent, place, text)
+            if self._final[position] < NEVER:
+                ending = (spent + self._final[position], 0, 0, 0, spent, position, text)
                 if ending[0] == total:
-                    yield total, text, place
+                    yield total, text, position
                 else:
                     heapq.heappush(heap, ending)
-            row = self._rows[place]
+            row = self._rows[position]
             for byte in _PREFERENCE[row[_PREFERENCE] >= 0].tolist():
                 after = int(row[byte])
                 if self.cost[after] < NEVER:
@@ -124,10 +124,10 @@ def shortest_of_length(dfa: Dfa, distances: Distances, state: int, least: int) -
 
     Byte by byte along `Distances`: O(length × byte classes).
     """
-    found = distances.next_length(state, least)
-    if found is None:
+    words = distances.next_length(state, least)
+    if words is None:
         raise ValueError(f"no text with {least} code points or more leads from state {state}")
-    left = found
+    left = words
     classes = np.unique(dfa.columns[0][_PREFERENCE], return_index=True)[1]
     order = _PREFERENCE[np.sort(classes)]
     order = order[np.argsort(_CHARACTER_WEIGHTS[order], kind="stable")]

@@ -42,9 +42,9 @@ class EnumForm:
         self.texts = sorted(value.encode() for value in spec.values)
         self.lengths = np.array([len(spelled(text)) for text in self.texts], np.int64)
 
-    def rest(self, lo: int, hi: int, at: int) -> bytes:
-        """The shortest rest (spelled, without the quote) of the strings ``lo`` to ``hi`` - 1 after byte ``at``."""
-        return spelled(self.texts[lo + int(self.lengths[lo:hi].argmin())][at:])
+    def remaining(self, lo: int, hi: int, offset: int) -> bytes:
+        """The shortest rest (spelled, without the quote) of the strings ``lo`` to ``hi`` - 1 after byte ``offset``."""
+        return spelled(self.texts[lo + int(self.lengths[lo:hi].argmin())][offset:])
 
 
 class QuoteForm:
@@ -98,26 +98,26 @@ class ObjectForm:
 
     def begun(self, text: bytes) -> int:
         """The state of the automaton of undeclared keys after the beginning of a key; -1: none begins so."""
-        place = -1 if self.others is None else 0
+        state = -1 if self.others is None else 0
         for byte in text:
-            place = int(self.others.automaton.transitions[place, byte]) if self.others and place >= 0 else -1
-        return place
+            state = int(self.others.automaton.transitions[state, byte]) if self.others and state >= 0 else -1
+        return state
 
     @cached_property
     def names(self) -> frozenset[bytes]:
         """The declared names."""
         return frozenset(self.texts)
 
-    def ways(self, bit: int) -> list[Choice]:
+    def choices(self, bit: int) -> list[Choice]:
         """The plain value of a declared key, then those that meet existentials."""
         choices = self.spec.choices.get(list(self.spec.keys)[bit], []) if self.spec.existentials else []
-        return [(self.nodes[bit], 0), *(way for way in choices if way[0].live)]
+        return [(self.nodes[bit], 0), *(choice for choice in choices if choice[0].live)]
 
-    def other_ways(self, label: int) -> list[Choice]:
+    def other_choices(self, label: int) -> list[Choice]:
         """The same of a class of undeclared keys, numbered from 1."""
         assert self.others is not None
         choices = self.others.choices[label - 1] if self.spec.existentials else []
-        return [(self.others.nodes[label - 1], 0), *(way for way in choices if way[0].live)]
+        return [(self.others.nodes[label - 1], 0), *(choice for choice in choices if choice[0].live)]
 
     def missing(self, seen: int) -> int:
         """Required keys that are not ``seen``, by the schema or by a key that is."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.completion.draft_candidates import LikelyTexts, Spacing
 from structgen.core.engines.json.completion.lengths import Lengths
-from structgen.core.engines.json.completion.remaining_text import Arena, Index, RestWriter, Tabled
+from structgen.core.engines.json.completion.remaining_text import Arena, Index, RemainderWriter, Tabled
 from structgen.core.engines.json.numbers.values import symbols
 from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.kernels.json import layout
@@ -105,7 +105,7 @@ class JsonCompletions:
             while not matcher.is_accepting():
                 threads, arena = matcher.configurations()
                 if threads[0, 0] > layout.STRING and threads[0, 0] & 15:
-                    pieces = list(self._escape_rests(threads, arena))
+                    pieces = list(self._escape_remainders(threads, arena))
                 else:
                     pieces = self._texts(threads, arena)
                 piece = next((piece for piece in pieces if matcher.accept_bytes(piece)), None)
@@ -123,15 +123,15 @@ class JsonCompletions:
     def _texts(self, threads: npt.NDArray[np.int64], arena: Arena) -> list[bytes]:
         """A completion for each configuration, shortest first."""
         assert self._index is not None
-        reader = RestWriter(self._index, self._values, arena)
+        reader = RemainderWriter(self._index, self._values, arena)
         texts = []
         for thread in threads.tolist():
             with suppress(CompletionTooLongError):
                 texts.append(reader.completion(*thread))
-        found = sorted((text for text in texts if text is not None), key=len)
-        if not found:
+        sorted_texts = sorted((text for text in texts if text is not None), key=len)
+        if not sorted_texts:
             raise CompletionTooLongError.whole()
-        return found
+        return sorted_texts
 
     def _other_item(
         self,
@@ -145,7 +145,7 @@ class JsonCompletions:
         ``cursors`` go on after the values that were tried for earlier items, which repeat one of these.
         """
         assert self._index is not None
-        reader = RestWriter(self._index, self._values, arena)
+        reader = RemainderWriter(self._index, self._values, arena)
         order = threads.tolist()
         if len(order) > 1:
             order.sort(key=lambda thread: len(reader.completion(*thread) or b"") or layout.LOW32)
@@ -176,15 +176,15 @@ class JsonCompletions:
         byte = next((bytes([byte]) for byte in _PREFERRED if following[byte]), None)
         return byte if byte is not None and matcher.accept_bytes(byte) else None
 
-    def _escape_rests(self, threads: npt.NDArray[np.int64], arena: Arena) -> Iterator[bytes]:
+    def _escape_remainders(self, threads: npt.NDArray[np.int64], arena: Arena) -> Iterator[bytes]:
         """What to try inside an escape: the rest of one for the character that is wanted most, then any next byte."""
         bodies = threads.copy()
         bodies[:, 0] &= ~15
         bodies[:, 1] &= layout.LOW32
-        place, read = int(threads[0, 0]) & 15, int(threads[0, 1]) >> 32
+        escape_state, read = int(threads[0, 0]) & 15, int(threads[0, 1]) >> 32
         for text in self._texts(bodies, arena):
             for escape in _escapes_of(text):
-                begun = _begun(place, read)
+                begun = _begun(escape_state, read)
                 if begun is not None and escape.startswith(begun):
                     yield escape[len(begun) :]
         yield from _ESCAPE_BYTES
@@ -225,14 +225,14 @@ def _escapes_of(text: bytes) -> Iterator[bytes]:
         character = text[:4].decode(errors="ignore")[:1]
     units = character.encode("utf-16-be").hex()
     if units:
-        yield "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4)).encode()
+        yield "".join(f"\\u{units[offset : offset + 4]}" for offset in range(0, len(units), 4)).encode()
 
 
-def _begun(place: int, read: int) -> bytes | None:
+def _begun(escape_state: int, read: int) -> bytes | None:
     """The text of an escape so far, from its place and the digits read; None past a high surrogate."""
-    if place == layout.ESCAPE:
+    if escape_state == layout.ESCAPE:
         return b"\\"
-    if place < layout.LOW_BACKSLASH:
-        digits = place - layout.HEX
+    if escape_state < layout.LOW_BACKSLASH:
+        digits = escape_state - layout.HEX
         return b"\\u" + (b"%04x" % read)[4 - digits :]
     return None

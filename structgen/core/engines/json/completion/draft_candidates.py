@@ -14,7 +14,7 @@ from itertools import islice
 
 from structgen.core.engines.json.completion.cheapest_words import spelled
 from structgen.core.engines.json.completion.completion_tables import EnumForm, ObjectForm, Open, QuoteForm
-from structgen.core.engines.json.completion.remaining_text import LITERALS, Counted, RestWriter
+from structgen.core.engines.json.completion.remaining_text import LITERALS, Counted, RemainderWriter
 from structgen.core.engines.json.value_graph.items import ArraySpec
 from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.scalars import EnumSpec, StringSpec
@@ -36,11 +36,11 @@ class Spacing:
 
 
 def _habits(expression: re.Pattern[bytes], written: bytes) -> tuple[bytes, bytes]:
-    found = expression.findall(written)
-    return (b" ", b"") if not found or found[-1] else (b"", b" ")
+    separators = expression.findall(written)
+    return (b" ", b"") if not separators or separators[-1] else (b"", b" ")
 
 
-class LikelyTexts(RestWriter):
+class LikelyTexts(RemainderWriter):
     """What may come next in the configurations of one matcher, at one moment; the likeliest first."""
 
     def after(self, q: int, a: int, b: int, frame: int, spacing: Spacing) -> list[bytes]:
@@ -51,11 +51,11 @@ class LikelyTexts(RestWriter):
         form = self._form(frame) if frame >= 0 else None
         if q == layout.KEY:
             assert isinstance(form, ObjectForm)
-            state, at = self._open(form, frame), b >> 40
+            state, offset = self._open(form, frame), b >> 40
             entries = set(form.entries[b & layout.MASK20 : b >> 20 & layout.MASK20])
             for bit in self._next_bits(state):
                 if bit in entries:
-                    yield from self._members(form, bit, at, b"", spacing)
+                    yield from self._members(form, bit, offset, b"", spacing)
         elif q in (layout.OBJECT_FIRST, layout.KEY_NEXT) and isinstance(form, ObjectForm):
             leads = spacing.comma if q == layout.KEY_NEXT else (b"",)
             for bit in self._next_bits(self._open(form, frame)):
@@ -85,12 +85,12 @@ class LikelyTexts(RestWriter):
             if isinstance(string, StringSpec) and string.dfa is not None:
                 start = int(self._index.table[(a & layout.LOW32) + layout.S_START])
                 with suppress(CompletionTooLongError):
-                    yield self._values.string_rest(string, (b & layout.LOW32) - start, length) + b'"'
+                    yield self._values.string_remainder(string, (b & layout.LOW32) - start, length) + b'"'
         elif layout.ENUM <= q < layout.KEY:
             string = self._index.strings[a & layout.LOW32]
             if isinstance(string, EnumForm):
-                lo, hi, at = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
-                yield from (spelled(text[at:]) + b'"' for text in string.texts[lo : min(hi, lo + MAX_WORDS)])
+                lo, hi, offset = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
+                yield from (spelled(text[offset:]) + b'"' for text in string.texts[lo : min(hi, lo + MAX_WORDS)])
             elif isinstance(string, QuoteForm):
                 yield from string.continuations(b)
 
@@ -120,12 +120,12 @@ class LikelyTexts(RestWriter):
 
     def _items(self, form: ObjectForm | ArraySpec | Counted, frame: int) -> list[bytes]:
         """How the next item of an array begins."""
-        place = int(self._arena[frame]) >> 32
-        return self._beginnings(form.item(place)) if isinstance(form, ArraySpec) else []
+        item_state = int(self._arena[frame]) >> 32
+        return self._beginnings(form.item(item_state)) if isinstance(form, ArraySpec) else []
 
-    def _members(self, form: ObjectForm, bit: int, at: int, lead: bytes, spacing: Spacing) -> Iterator[bytes]:
-        """A declared key from its byte ``at`` on, and what its value begins with."""
-        key = lead + spelled(form.texts[bit][at:]) + b'":'
+    def _members(self, form: ObjectForm, bit: int, offset: int, lead: bytes, spacing: Spacing) -> Iterator[bytes]:
+        """A declared key from its byte ``offset`` on, and what its value begins with."""
+        key = lead + spelled(form.texts[bit][offset:]) + b'":'
         beginnings = self._beginnings(form.nodes[bit])
         if len(beginnings) == 1:
             yield from (key + space + beginnings[0] for space in spacing.colon)
@@ -134,11 +134,11 @@ class LikelyTexts(RestWriter):
 
     def _beginnings(self, node: ValueNode) -> list[bytes]:
         """How the values of a node begin, if there are few ways."""
-        found = [literal for literal in LIKELY_LITERALS if node.flags >> LITERALS.index(literal) & 1]
+        beginnings = [literal for literal in LIKELY_LITERALS if node.flags >> LITERALS.index(literal) & 1]
         words = [word for spec in node.strings if isinstance(spec, EnumSpec) for word in spec.values]
         if words and len(words) <= MAX_WORDS and all(isinstance(spec, EnumSpec) for spec in node.strings):
-            found += [b'"' + spelled(word.encode("utf-8", "surrogatepass")) + b'"' for word in words]
+            beginnings += [b'"' + spelled(word.encode("utf-8", "surrogatepass")) + b'"' for word in words]
         elif node.strings:
-            found.append(b'"')
-        found += [b"{"] * bool(node.objects) + [b"["] * bool(node.arrays)
-        return found if not node.numbers else []
+            beginnings.append(b'"')
+        beginnings += [b"{"] * bool(node.objects) + [b"["] * bool(node.arrays)
+        return beginnings if not node.numbers else []

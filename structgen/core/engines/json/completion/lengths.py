@@ -1,7 +1,7 @@
 """How long the completion of an output is, as a number that is kept and not as a text that is written.
 
-What `completion.rests` writes is pieces: the rest of a value or key, then what each open container lacks. Here are the
-lengths of the same pieces, chosen alike, each kept by what it depends on; so a token costs a few look-ups.
+What `completion.remaining_text` writes is pieces: the rest of a value or key, then what each open container lacks. Here
+are the lengths of the same pieces, chosen alike, each kept by what it depends on; so a token costs a few look-ups.
 
 Where the text may not be the first that is tried (an item may repeat one, an escape was begun), or where it takes more
 thought (the key of an object with existentials), the length is `TOO_LONG`: not known here.
@@ -57,118 +57,118 @@ class Lengths:
             self.all_spelled = False
         return len(text)
 
-    def least(self, threads: array[int], arena: array[int], rests: dict[int, int]) -> int:
+    def least(self, threads: array[int], arena: array[int], remainders: dict[int, int]) -> int:
         """Bytes of the shortest text that completes one of the first configurations; `TOO_LONG` or more: not known.
 
-        ``rests`` keeps what follows a finished value in a frame, for as long as the arena holds the frame.
+        ``remainders`` keeps what follows a finished value in a frame, for as long as the arena holds the frame.
         """
         best = TOO_LONG
-        for place in range(0, min(len(threads), 4 * MAX_LOOKED), 4):
-            q, a, b, frame = threads[place : place + 4]
-            length = self._completion(q, a, b, frame, arena, rests)
+        for position in range(0, min(len(threads), 4 * MAX_LOOKED), 4):
+            q, a, b, frame = threads[position : position + 4]
+            length = self._completion(q, a, b, frame, arena, remainders)
             if length < best:
                 best = length
         return best if best <= MAX_BYTES else TOO_LONG
 
-    def _completion(self, q: int, a: int, b: int, frame: int, arena: array[int], rests: dict[int, int]) -> int:
+    def _completion(self, q: int, a: int, b: int, frame: int, arena: array[int], remainders: dict[int, int]) -> int:
         if q >= layout.STRING:
             if q & 15:
                 return TOO_LONG
             if q >= layout.KEY:
-                return self._key(q, a, b, frame, arena) + self._after(arena[frame + layout.F_PARENT], arena, rests)
-            rest = self._scalars.get((a, b)) or self._scalar(q, a, b)
+                return self._key(q, a, b, frame, arena) + self._after(arena[frame + layout.F_PARENT], arena, remainders)
+            remaining = self._scalars.get((a, b)) or self._scalar(q, a, b)
         elif q == layout.AFTER:
             if self._distinct and frame >= 0:  # the item is finished, and is none of those before it
-                return self._inner(q, frame, arena) + self._after(arena[frame + layout.F_PARENT], arena, rests)
-            rest = 0
+                return self._inner(q, frame, arena) + self._after(arena[frame + layout.F_PARENT], arena, remainders)
+            remaining = 0
         elif q == layout.NUMBER:
-            rest = self._number(b)
+            remaining = self._number(b)
         elif q in (layout.VALUE, layout.COLON):
-            rest = self._text(self._index.nodes[a], arena[frame + layout.F_DEPTH] if frame >= 0 else 0)
-            rest += self._colon if q == layout.COLON else 0
+            remaining = self._text(self._index.nodes[a], arena[frame + layout.F_DEPTH] if frame >= 0 else 0)
+            remaining += self._colon if q == layout.COLON else 0
         elif q == layout.LITERAL:
-            rest = len(LITERALS[a]) - b
+            remaining = len(LITERALS[a]) - b
         elif q in (layout.OBJECT_FIRST, layout.ARRAY_FIRST, layout.KEY_NEXT):
-            return self._inner(q, frame, arena) + self._after(arena[frame + layout.F_PARENT], arena, rests)
+            return self._inner(q, frame, arena) + self._after(arena[frame + layout.F_PARENT], arena, remainders)
         elif q == layout.CLOSE:
-            return 1 + self._after(arena[frame + layout.F_PARENT], arena, rests)
+            return 1 + self._after(arena[frame + layout.F_PARENT], arena, remainders)
         else:  # spaces, perhaps after a newline
             target, node = a >> 40, a & ((1 << 40) - 1)
-            return b + (q == layout.NEWLINE) + self._completion(target, node, 1, frame, arena, rests)
-        return rest + self._after(frame, arena, rests)
+            return b + (q == layout.NEWLINE) + self._completion(target, node, 1, frame, arena, remainders)
+        return remaining + self._after(frame, arena, remainders)
 
     # --- values ---
     def _text(self, node: ValueNode, depth: int) -> int:
         """A value of a node whose container is at ``depth``."""
         key = node, depth if self._indented else 0
-        found = self._nodes.get(key)
-        if found is None:
+        length = self._nodes.get(key)
+        if length is None:
             try:
-                found = self.bytes_of(self._values.text(node, depth))
+                length = self.bytes_of(self._values.text(node, depth))
             except CompletionTooLongError:
-                found = TOO_LONG
-            if found < TOO_LONG and not self._values.is_sure(node):
-                found = TOO_LONG
-            keep(self._nodes, key, found)
-        return found
+                length = TOO_LONG
+            if length < TOO_LONG and not self._values.is_sure(node):
+                length = TOO_LONG
+            keep(self._nodes, key, length)
+        return length
 
     def _number(self, state: int) -> int:
         """The rest of a number."""
-        found = self._scalars.get((-1, state))
-        if found is None:
+        length = self._scalars.get((-1, state))
+        if length is None:
             automaton, local = self._index.pool.number_at(state)
-            found = self.bytes_of(automaton.shortest(local))
-            keep(self._scalars, (-1, state), found)
-        return found
+            length = self.bytes_of(automaton.shortest(local))
+            keep(self._scalars, (-1, state), length)
+        return length
 
     def _scalar(self, q: int, record: int, b: int) -> int:
         """The rest of a string, quote included, that is not known yet."""
         string = self._index.strings[record]
         if isinstance(string, EnumForm):
-            found = self.bytes_of(string.rest(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40)) + 1
+            length = self.bytes_of(string.remaining(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40)) + 1
         elif isinstance(string, QuoteForm):
             return self.bytes_of(string.completion(b)) + 1
         else:
-            found = self._string(string, record, b)
+            length = self._string(string, record, b)
         if isinstance(string, EnumForm) or b >> 32 == 0 or string.distances is not None:
-            keep(self._scalars, (record, b), found)
-        return found
+            keep(self._scalars, (record, b), length)
+        return length
 
     def _string(self, spec: StringSpec, record: int, b: int) -> int:
         values, state, read = self._values, (b & layout.LOW32) - self._index.table[record + layout.S_START], b >> 32
-        known = self._suffixes.get((record, state))
-        if known is None:
+        suffix = self._suffixes.get((record, state))
+        if suffix is None:
             text = values.words(spec.dfa).suffix(state)
-            known = self.bytes_of(spelled(text)) + 1, code_points(text)
-            keep(self._suffixes, (record, state), known)
-        length, total = known[0], known[1] + read
+            suffix = self.bytes_of(spelled(text)) + 1, code_points(text)
+            keep(self._suffixes, (record, state), suffix)
+        length, total = suffix[0], suffix[1] + read
         if spec.least <= total and (spec.distances is None or spec.most is None or total <= spec.most):
             return length
         try:
-            return self.bytes_of(values.string_rest(spec, state, read)) + 1
+            return self.bytes_of(values.string_remainder(spec, state, read)) + 1
         except CompletionTooLongError:
             return TOO_LONG
 
     # --- containers ---
-    def _after(self, frame: int, arena: array[int], rests: dict[int, int]) -> int:
+    def _after(self, frame: int, arena: array[int], remainders: dict[int, int]) -> int:
         """What follows a finished value in ``frame``, to the end of the output."""
         if frame < 0:
             return 0
-        found = rests.get(frame)
-        if found is not None:
-            return found
-        chain, rest = [frame], 0
+        length = remainders.get(frame)
+        if length is not None:
+            return length
+        chain, remaining = [frame], 0
         while (frame := arena[frame + layout.F_PARENT]) >= 0:
-            known = rests.get(frame)
-            if known is not None:
-                rest = known
+            kept = remainders.get(frame)
+            if kept is not None:
+                remaining = kept
                 break
             chain.append(frame)
         for inner in reversed(chain):
             is_known = not (self._distinct and self._may_repeat(inner, arena))
-            rest += self._inner(layout.AFTER, inner, arena) if is_known else TOO_LONG
-            keep(rests, inner, rest)
-        return rest
+            remaining += self._inner(layout.AFTER, inner, arena) if is_known else TOO_LONG
+            keep(remainders, inner, remaining)
+        return remaining
 
     def _may_repeat(self, frame: int, arena: array[int]) -> bool:
         """Whether there are items that the one that was begun may not be equal to."""
@@ -189,11 +189,11 @@ class Lengths:
         assert not isinstance(form, ObjectForm)
         start = form.state if isinstance(form, Counted) else min(head >> 32, form.least)
         key = record, -1 if q == layout.ARRAY_FIRST else start, depth
-        found = self._arrays.get(key)
-        if found is None:
-            found = self._array(record, form, start, q, depth)
-            keep(self._arrays, key, found)
-        return found
+        length = self._arrays.get(key)
+        if length is None:
+            length = self._array(record, form, start, q, depth)
+            keep(self._arrays, key, length)
+        return length
 
     def _array(self, record: int, form: ArraySpec | Counted, start: int, q: int, depth: int) -> int:
         nodes = self._values.items(form.spec if isinstance(form, Counted) else form, start=start)

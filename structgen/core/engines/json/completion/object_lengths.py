@@ -1,7 +1,8 @@
 """How long the completion of one kind of object is, whatever it has so far: see `completion.lengths`.
 
-What is chosen is what `cheapest_values.Values.plan` and `completion.rests` choose. Where that is plain (the members
-that are required, one more, a key that was begun), it is found here, from prices that are kept; else `plan` is asked.
+What is chosen is what `cheapest_values.Values.plan` and `completion.remaining_text` choose. Where that is plain (the
+members that are required, one more, a key that was begun), it is found here, from prices that are kept; else `plan` is
+asked.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ class ObjectState(NamedTuple):
 
     def has(self, hashed: int) -> bool:
         """Whether it has the undeclared key with this hash."""
-        place, turn = self.others, hashed
-        while place >= 0 and self.arena[place + layout.K_HASH] != hashed:
-            place = self.arena[place + layout.K_LEFT + (turn & 1)]
+        node, turn = self.others, hashed
+        while node >= 0 and self.arena[node + layout.K_HASH] != hashed:
+            node = self.arena[node + layout.K_LEFT + (turn & 1)]
             turn >>= 1
-        return place >= 0 or hashed == self.fresh
+        return node >= 0 or hashed == self.fresh
 
     def used(self) -> set[int]:
         """The hashes of its undeclared keys."""
-        found = hashes_below(self.arena, self.others)
-        return found if self.fresh is None else {*found, self.fresh}
+        hashes = hashes_below(self.arena, self.others)
+        return hashes if self.fresh is None else {*hashes, self.fresh}
 
 
 class BegunKey(NamedTuple):
@@ -65,7 +66,7 @@ class BegunKey(NamedTuple):
     text: bytes | None = None
 
 
-class KeyRest(NamedTuple):
+class KeyRemainder(NamedTuple):
     """The rest of an undeclared key: its price with the value, text, length up to the value, and the value's node."""
 
     price: int
@@ -103,7 +104,7 @@ class ObjectLengths:
         self._planned: dict[tuple[int, ...], int] = {}
         self._keys: dict[Summary, tuple[int, BegunKey | None]] = {}
         self._inners: dict[Summary, int] = {}
-        self._fresh: dict[int, list[KeyRest]] = {}
+        self._fresh: dict[int, list[KeyRemainder]] = {}
         self._masks: dict[tuple[int, int], int] = {}
         self._cheapest: dict[tuple[int, int], tuple[int, int]] = {}
         self._begun: dict[bytes, BegunKey | None] = {}
@@ -112,8 +113,8 @@ class ObjectLengths:
         """The object of a frame."""
         first = frame + layout.F_SEEN
         seen = arena[first]
-        for place in range(1, self._words):
-            seen |= arena[first + place] << layout.SEEN_BITS * place
+        for word in range(1, self._words):
+            seen |= arena[first + word] << layout.SEEN_BITS * word
         met = arena[first + self._words] if self._form.spec.existentials else 0
         return ObjectState(arena[frame] >> 32, seen, met, arena[frame + layout.F_OTHERS], depth, arena)
 
@@ -128,16 +129,16 @@ class ObjectLengths:
     def inner(self, q: int, frame: int, depth: int, arena: array[int]) -> int:
         """What completes the object of a frame, the closing bracket included."""
         if self._existentials:
-            return self.rest(self.state(frame, depth, arena), q)
+            return self.remaining(self.state(frame, depth, arena), q)
         key = self._summary(q, 0, frame, depth, arena)
-        found = self._inners.get(key)
-        if found is None:
-            found = self.rest(self.state(frame, depth, arena), q)
+        length = self._inners.get(key)
+        if length is None:
+            length = self.remaining(self.state(frame, depth, arena), q)
             if arena[frame + layout.F_OTHERS] < 0 or (q == layout.AFTER and not self._least):
-                keep(self._inners, key, found)  # else it may depend on the names of undeclared keys
-        return found
+                keep(self._inners, key, length)  # else it may depend on the names of undeclared keys
+        return length
 
-    def rest(self, state: ObjectState, q: int) -> int:
+    def remaining(self, state: ObjectState, q: int) -> int:
         """The same of any state."""
         if state.met != self._existentials:
             return TOO_LONG
@@ -150,12 +151,12 @@ class ObjectLengths:
         if (self._most is not None and size > self._most) or missing & ~self._free(state):
             return TOO_LONG
         key = missing, q, state.depth
-        found = self._required.get(key)
-        if found is None:
+        length = self._required.get(key)
+        if length is None:
             members = [self._member(bit, state.depth) for bit in bits_of(missing)]
-            found = sum(members) + self._separators(len(members), q, state.depth)
-            keep(self._required, key, found)
-        return found
+            length = sum(members) + self._separators(len(members), q, state.depth)
+            keep(self._required, key, length)
+        return length
 
     def _missing(self, seen: int) -> int:
         return self._form.missing(seen) if self._dependents else self._form.required & ~seen
@@ -190,18 +191,18 @@ class ObjectLengths:
     def _plan(self, state: ObjectState, q: int) -> int:
         """The same as `rest`, by `Values.plan`."""
         key = (state.size, state.seen, state.has_others, state.depth, q)
-        found = self._planned.get(key)
-        if found is None:
+        length = self._planned.get(key)
+        if length is None:
             opened = Open(self._form, state.size, state.seen, state.has_others, state.met, state.used)
             plan = self._values.objects.plan(opened, q == layout.KEY_NEXT)
             if plan is None:
                 return TOO_LONG
-            found = self._separators(len(plan.members), q, state.depth)
+            length = self._separators(len(plan.members), q, state.depth)
             for member in plan.members:
-                found += self._bytes_of(member.key) + self._colon - 1 + self._text(member.node, state.depth)
+                length += self._bytes_of(member.key) + self._colon - 1 + self._text(member.node, state.depth)
             if plan.declared or not state.has_others:
-                keep(self._planned, key, found)
-        return found
+                keep(self._planned, key, length)
+        return length
 
     # --- keys ---
     @cached_property
@@ -223,45 +224,45 @@ class ObjectLengths:
             begun = BegunKey((a & layout.LOW32) - self._start, b)
             return self._undeclared(self.state(frame, depth, arena), begun)
         key = self._summary(q, b, frame, depth, arena)
-        known = self._keys.get(key)
-        if known is None:
+        lengths = self._keys.get(key)
+        if lengths is None:
             state = self.state(frame, depth, arena)
-            known = self._declared(state, b)
-            if known[1] is not None and not state.has_others:
-                known = min(known[0], self._undeclared(state, known[1])), None
+            lengths = self._declared(state, b)
+            if lengths[1] is not None and not state.has_others:
+                lengths = min(lengths[0], self._undeclared(state, lengths[1])), None
             if not state.has_others or not self._least:  # else it may depend on their names
-                keep(self._keys, key, known)
-        length, maybe = known
+                keep(self._keys, key, lengths)
+        length, maybe = lengths
         return length if maybe is None else min(length, self._undeclared(self.state(frame, depth, arena), maybe))
 
     def _declared(self, state: ObjectState, b: int) -> tuple[int, BegunKey | None]:
         """The length with a declared key, and what an undeclared one that may be shorter has begun with."""
-        lo, hi, at = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
+        lo, hi, offset = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
         form, mask = self._form, self._mask(lo, hi)
         missing = self._missing(state.seen)
         for bit in bits_of(mask & missing):
-            length = self._with(state, bit, at)
+            length = self._with(state, bit, offset)
             if length < TOO_LONG:
                 return length, None
         optional = mask & form.allowed & ~state.seen & ~missing
         by_price: Iterator[int] = (bit for bit in self._names_by_price if optional >> bit & 1)
         if self._dependents:
             by_price = iter(self._values.objects.by_price(form, form.entries[lo:hi], state.seen, missing))
-        lengths = (self._with(state, bit, at) for bit in by_price)
+        lengths = (self._with(state, bit, offset) for bit in by_price)
         shortest = next((length for length in lengths if length < TOO_LONG), TOO_LONG)
         if form.others is None:
             return shortest, None
-        return shortest, self._undeclared_from(form.texts[form.entries[lo]][:at] if at else b"")
+        return shortest, self._undeclared_from(form.texts[form.entries[lo]][:offset] if offset else b"")
 
     def _undeclared_from(self, text: bytes) -> BegunKey | None:
         """An undeclared key that has begun as declared ones do; None: there is none."""
         try:
             return self._begun[text]
         except KeyError:
-            place = self._form.begun(text)
-        found = None if place < 0 else BegunKey(place, key_hash(text), text)
-        keep(self._begun, text, found)
-        return found
+            state = self._form.begun(text)
+        key = None if state < 0 else BegunKey(state, key_hash(text), text)
+        keep(self._begun, text, key)
+        return key
 
     def _mask(self, lo: int, hi: int) -> int:
         """The bits of a range of entries."""
@@ -271,16 +272,18 @@ class ObjectLengths:
             keep(self._masks, (lo, hi), mask)
         return mask
 
-    def _with(self, state: ObjectState, bit: int, at: int) -> int:
-        """The rest of a declared key, after byte ``at``, its value, and what completes the object then."""
+    def _with(self, state: ObjectState, bit: int, offset: int) -> int:
+        """The rest of a declared key, after byte ``offset``, its value, and what completes the object then."""
         if self._values.ordered and (state.has_others or state.seen >> bit):
             return TOO_LONG
         size, seen, met, others, depth, arena, fresh = state
         text = self._form.texts[bit]
         plain = len(text) == len(self._form.keys[bit]) - 3
-        key = self._bytes_of(text[at:] if plain else spelled(text[at:])) + 1 + self._colon
-        rest = self.rest(ObjectState(size + 1, seen | 1 << bit, met, others, depth, arena, fresh), layout.AFTER)
-        return key + self._text(self._form.nodes[bit], depth) + rest
+        key = self._bytes_of(text[offset:] if plain else spelled(text[offset:])) + 1 + self._colon
+        remaining = self.remaining(
+            ObjectState(size + 1, seen | 1 << bit, met, others, depth, arena, fresh), layout.AFTER
+        )
+        return key + self._text(self._form.nodes[bit], depth) + remaining
 
     def _undeclared(self, state: ObjectState, begun: BegunKey) -> int:
         """The same with the cheapest undeclared key that begins so and is not there yet."""
@@ -290,9 +293,9 @@ class ObjectLengths:
         hashed = key_hash(fresh.text, begun.hashed) if fresh.text else begun.hashed
         size, seen, met, others, depth, arena, _ = state
         after = ObjectState(size + 1, seen, met, others, depth, arena, hashed)
-        return fresh.length + self._text(fresh.node, state.depth) + self.rest(after, layout.AFTER)
+        return fresh.length + self._text(fresh.node, state.depth) + self.remaining(after, layout.AFTER)
 
-    def _first_fresh(self, state: ObjectState, begun: BegunKey) -> KeyRest | None:
+    def _first_fresh(self, state: ObjectState, begun: BegunKey) -> KeyRemainder | None:
         """The cheapest rest of an undeclared key that the object does not have, if it is one of the cheapest."""
         if self._form.others is None:
             return None
@@ -306,15 +309,15 @@ class ObjectLengths:
         hashed = key_hash(text, begun.hashed) if text else begun.hashed
         return not state.has(hashed) and (begun.text is None or begun.text + text not in self._form.names)
 
-    def _cheapest_keys(self, state: int, count: int) -> list[KeyRest]:
+    def _cheapest_keys(self, state: int, count: int) -> list[KeyRemainder]:
         """Rests of undeclared keys from a state of their automaton, cheapest first, at least ``count`` if there are."""
-        known = self._fresh.get(state)
-        if known is None or len(known) < count:
+        cheapest = self._fresh.get(state)
+        if cheapest is None or len(cheapest) < count:
             others = self._form.others
             assert others is not None
-            known = [
-                KeyRest(price, text, self._bytes_of(spelled(text)) + 1 + self._colon, others.nodes[label - 1])
+            cheapest = [
+                KeyRemainder(price, text, self._bytes_of(spelled(text)) + 1 + self._colon, others.nodes[label - 1])
                 for price, text, label in self._values.objects.cheapest_keys(self._form, state, count)
             ]
-            keep(self._fresh, state, known)
-        return known
+            keep(self._fresh, state, cheapest)
+        return cheapest

@@ -56,10 +56,10 @@ class ObjectPlans:
         if least - state.size > MAX_PARTS:
             return None
         members: list[Member] = []
-        ways = self._meeting(state, free, add, cost) if spec.existentials else {}
-        if ways is None:
+        choices = self._meeting(state, free, add, cost) if spec.existentials else {}
+        if choices is None:
             return None
-        for key, chosen in ways.items():
+        for key, chosen in choices.items():
             if isinstance(key, int):
                 add |= 1 << key
             else:
@@ -68,7 +68,7 @@ class ObjectPlans:
         size = state.size + add.bit_count() + len(members)
         if add & ~free or (spec.most is not None and size > spec.most):
             return None
-        fresh = (found for found in self.undeclared(state, cost) if found[1].key not in ways)
+        fresh = (entry for entry in self.undeclared(state, cost) if entry[1].key not in choices)
         following = next(fresh, None) if size < least else None
         while size < least:
             limit = NEVER if spec.most is None else spec.most - size
@@ -82,11 +82,11 @@ class ObjectPlans:
                 size += more.bit_count()
             else:
                 return None
-        declared = [Member(form.keys[bit], ways.get(bit, form.nodes[bit])) for bit in bits_of(add)]
+        declared = [Member(form.keys[bit], choices.get(bit, form.nodes[bit])) for bit in bits_of(add)]
         total = sum(len(key) + cost(node) + self._around for key, node in (*declared, *members))
         if total >= NEVER:
             return None
-        return ValuePlan(total, (*declared, *members), not members, bool(ways))
+        return ValuePlan(total, (*declared, *members), not members, bool(choices))
 
     def _meeting(self, state: Open, free: int, add: int, cost: Costs) -> dict[int | bytes, ValueNode] | None:
         """Members that meet the existentials left: the node by key bit or spelled undeclared key. None: impossible.
@@ -107,12 +107,12 @@ class ObjectPlans:
             if not left:
                 return taken
             options = self._options(state, free, add, left & -left, set(taken), cost)
-            for _, key, way in sorted(options, key=lambda one: ((one[2][1] & left).bit_count() * -together, one[0])):
+            for _, key, choice in sorted(options, key=lambda one: ((one[2][1] & left).bit_count() * -together, one[0])):
                 remaining = room - takes_room(key)
-                chosen = {**taken, key: way[0]}
-                found = search(left & ~way[1], remaining, together, chosen) if remaining >= 0 else None
-                if found is not None:
-                    return found
+                chosen = {**taken, key: choice[0]}
+                members = search(left & ~choice[1], remaining, together, chosen) if remaining >= 0 else None
+                if members is not None:
+                    return members
             return None
 
         cheapest = search(unmet, NEVER, False, {})
@@ -123,34 +123,34 @@ class ObjectPlans:
     def _options(
         self, state: Open, free: int, add: int, existential: int, taken: set[int | bytes], cost: Costs
     ) -> list[tuple[int, int | bytes, Choice]]:
-        """Members that meet an existential, but those ``taken``: (price, key, way)."""
+        """Members that meet an existential, but those ``taken``: (price, key, choice)."""
         form, spec = state.form, state.form.spec
         names = list(spec.keys)
         options: list[tuple[int, int | bytes, Choice]] = []
         for bit in bits_of(free):
-            for way in spec.choices[names[bit]]:
-                if bit not in taken and way[1] & existential and way[0].live:
-                    price = cost(way[0]) + (0 if add >> bit & 1 else len(form.keys[bit]))
-                    options.append((price, bit, way))
-        options += self._undeclared_ways(state, existential, taken, cost)
+            for choice in spec.choices[names[bit]]:
+                if bit not in taken and choice[1] & existential and choice[0].live:
+                    price = cost(choice[0]) + (0 if add >> bit & 1 else len(form.keys[bit]))
+                    options.append((price, bit, choice))
+        options += self._undeclared_choices(state, existential, taken, cost)
         return [option for option in options if option[0] < NEVER]
 
-    def _undeclared_ways(
+    def _undeclared_choices(
         self, state: Open, existential: int, taken: set[int | bytes], cost: Costs
     ) -> Iterator[tuple[int, bytes, Choice]]:
-        """For each class of undeclared keys, a fresh one whose value meets an existential: (price, key, way)."""
+        """For each class of undeclared keys, a fresh one whose value meets an existential: (price, key, choice)."""
         form = state.form
         if form.others is None:
             return
         used = state.used()
-        for label, ways in enumerate(form.others.choices, 1):
-            ways = [way for way in ways if way[1] & existential and way[0].live]
-            if ways:
+        for label, choices in enumerate(form.others.choices, 1):
+            choices = [choice for choice in choices if choice[1] & existential and choice[0].live]
+            if choices:
                 for _, text, _ in form.keys_of_class(label).by_cost(0):
                     key = b'"' + spelled(text) + b'":'
                     if text not in form.names and key_hash(text) not in used and key not in taken:
-                        for way in ways:
-                            yield cost(way[0]) + len(key), key, way
+                        for choice in choices:
+                            yield cost(choice[0]) + len(key), key, choice
                         break
 
     def price(self, form: ObjectForm, bits: int, cost: Costs | None = None) -> int:
@@ -201,17 +201,17 @@ class ObjectPlans:
     def cheapest_keys(self, form: ObjectForm, state: int, count: int) -> list[tuple[int, bytes, int]]:
         """The first of `other_keys`, ``count`` of them or more, if there are."""
         assert form.others is not None
-        found = self._other_words(form, self._cost).cheapest(state, count)
-        return [(price, text, int(form.others.automaton.labels[end])) for price, text, end in found]
+        cheapest = self._other_words(form, self._cost).cheapest(state, count)
+        return [(price, text, int(form.others.automaton.labels[end])) for price, text, end in cheapest]
 
     def _other_words(self, form: ObjectForm, cost: Costs) -> Words:
         classes = form.others
         assert classes is not None
         prices = (NEVER, *map(cost, classes.nodes))
-        known = form.words
-        if known is None or known[0] != prices:
+        cached = form.words
+        if cached is None or cached[0] != prices:
             automaton = classes.automaton
             final: npt.NDArray[np.int64] = np.array(prices, np.int64)[automaton.labels]
             words = any_text(prices[1]) if automaton is every_text() else Words(automaton.transitions, final)
-            known = form.words = (prices, words)
-        return known[1]
+            cached = form.words = (prices, words)
+        return cached[1]

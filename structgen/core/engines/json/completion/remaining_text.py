@@ -66,38 +66,38 @@ class Index:
         self.kept: dict[tuple[int | bytes | bool, ...], bytes | None] = {}
         self._places = grammar.tables.places
         self.nodes[self._places[root]] = root
-        found = [root]
-        for node in found:
-            for place, string in zip(self._records(node, layout.NODE_STRINGS), node.strings, strict=True):
-                self.strings[place] = string if isinstance(string, StringSpec) else values.string_form(string)
-            for place, spec in zip(self._records(node, layout.NODE_OBJECTS), node.objects, strict=True):
-                self.frames[place] = values.object_form(spec)
+        reached = [root]
+        for node in reached:
+            for record, string in zip(self._records(node, layout.NODE_STRINGS), node.strings, strict=True):
+                self.strings[record] = string if isinstance(string, StringSpec) else values.string_form(string)
+            for record, spec in zip(self._records(node, layout.NODE_OBJECTS), node.objects, strict=True):
+                self.frames[record] = values.object_form(spec)
             self._arrays(node)
             for child in node.children():
                 if child.live and self._places[child] not in self.nodes:
                     self.nodes[self._places[child]] = child
-                    found.append(child)
+                    reached.append(child)
 
     def _arrays(self, node: ValueNode) -> None:
         """A counted array has a record for each of its first choices, and further ones for its states."""
         records = iter(self._records(node, layout.NODE_ARRAYS))
         for spec in node.arrays:
             if isinstance(spec, ArraySpec):
-                place = next(records)
-                self.frames[place] = spec
+                position = next(records)
+                self.frames[position] = spec
                 if spec.distinct is False:
-                    self.frames[int(self.table[place + layout.A_PAIRED])] = spec
+                    self.frames[int(self.table[position + layout.A_PAIRED])] = spec
                 continue
             choices = [after for _, after in spec.live_choices(0)]
             starts = [next(records) for _ in choices or [0]]
             reached = dict.fromkeys(starts, 0)
             waiting = list(reached)
-            for place in waiting:
-                self.frames[place] = Counted(spec, reached[place])
-                first, count = int(self.table[place + layout.T_CHOICES]), int(self.table[place + layout.T_COUNT])
-                afters = [after for _, after in spec.live_choices(reached[place])]
-                if place in starts and choices:
-                    afters = [choices[starts.index(place)]]
+            for position in waiting:
+                self.frames[position] = Counted(spec, reached[position])
+                first, count = int(self.table[position + layout.T_CHOICES]), int(self.table[position + layout.T_COUNT])
+                afters = [after for _, after in spec.live_choices(reached[position])]
+                if position in starts and choices:
+                    afters = [choices[starts.index(position)]]
                 for number, after in enumerate(afters[:count]):
                     record = int(self.table[first + 2 * number + 1])
                     if record not in reached:
@@ -105,8 +105,8 @@ class Index:
                         waiting.append(record)
 
     def _records(self, node: ValueNode, field: int) -> list[int]:
-        place = self._places[node] + field
-        first, count = self.table[place : place + 2].tolist()
+        field_at = self._places[node] + field
+        first, count = self.table[field_at : field_at + 2].tolist()
         records: list[int] = self.table[first : first + count].tolist()
         return records
 
@@ -118,7 +118,7 @@ class Counted(NamedTuple):
     state: int
 
 
-class RestWriter:
+class RemainderWriter:
     """Texts for the configurations of one matcher, at one moment."""
 
     def __init__(self, index: Index, values: Values, arena: Arena) -> None:
@@ -169,11 +169,11 @@ class RestWriter:
         if q >= layout.STRING:
             string = index.strings[a & layout.LOW32]
             if isinstance(string, EnumForm):
-                return string.rest(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40) + b'"'
+                return string.remaining(b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40) + b'"'
             if isinstance(string, QuoteForm):
                 return string.completion(b) + b'"'
             start = int(index.table[(a & layout.LOW32) + layout.S_START])
-            return values.string_rest(string, (b & layout.LOW32) - start, b >> 32) + b'"'
+            return values.string_remainder(string, (b & layout.LOW32) - start, b >> 32) + b'"'
         if q == layout.NUMBER:
             automaton, state = index.pool.number_at(b)
             return automaton.shortest(state)
@@ -192,8 +192,8 @@ class RestWriter:
             chain.append(frame)
             frame = self._parent(frame)
         for inner in reversed(chain):
-            rest, outer = self._inner(layout.AFTER, inner), self._outer[self._parent(inner)]
-            self._outer[inner] = None if rest is None or outer is None else joined((rest, outer))
+            remaining, outer = self._inner(layout.AFTER, inner), self._outer[self._parent(inner)]
+            self._outer[inner] = None if remaining is None or outer is None else joined((remaining, outer))
         return self._outer[chain[0] if chain else frame]
 
     def _inner(self, q: int, frame: int) -> bytes | None:
@@ -247,50 +247,51 @@ class RestWriter:
             start = int(self._index.table[(int(self._arena[frame]) & layout.LOW32) + layout.O_START])
             text = self._undeclared(state, (a & layout.LOW32) - start, b, None, frame)
         else:
-            lo, hi, at = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
+            lo, hi, offset = b & layout.MASK20, b >> 20 & layout.MASK20, b >> 40
             bits, missing = form.entries[lo:hi], form.missing(state.seen)
             # What is required has to be written anyway, so it comes before all that is only cheap.
-            text = self._declared(state, sorted(bit for bit in bits if missing >> bit & 1), at, frame)
+            text = self._declared(state, sorted(bit for bit in bits if missing >> bit & 1), offset, frame)
             if text is None:
                 by_price = self._values.objects.by_price(form, bits, state.seen, missing)
-                declared = self._declared(state, by_price, at, frame)
-                begun = form.texts[form.entries[lo]][:at] if at else b""
-                found = (declared, self._begun_undeclared(state, begun, frame))
-                text = min((text for text in found if text is not None), key=len, default=None)
+                declared = self._declared(state, by_price, offset, frame)
+                begun = form.texts[form.entries[lo]][:offset] if offset else b""
+                texts = (declared, self._begun_undeclared(state, begun, frame))
+                text = min((text for text in texts if text is not None), key=len, default=None)
         return None if text is None else joined((text, outer))
 
-    def _declared(self, state: Open, bits: list[int], at: int, frame: int) -> bytes | None:
-        """Complete the first of these declared keys that can be added; ``at`` bytes of it are read."""
+    def _declared(self, state: Open, bits: list[int], offset: int, frame: int) -> bytes | None:
+        """Complete the first of these declared keys that can be added; ``offset`` bytes of it are read."""
         form = state.form
         for bit in bits:
             if self._values.ordered and (state.others or state.seen >> bit):
                 continue
-            rest = spelled(form.texts[bit][at:]) + b'":'
-            for node, meets in form.ways(bit):
+            remaining = spelled(form.texts[bit][offset:]) + b'":'
+            for node, meets in form.choices(bit):
                 after = state._replace(size=state.size + 1, seen=state.seen | 1 << bit, met=state.met | meets)
-                text = self._member(Member(rest, node), after, frame)
+                text = self._member(Member(remaining, node), after, frame)
                 if text is not None:
                     return text
         return None
 
     def _begun_undeclared(self, state: Open, begun: bytes, frame: int) -> bytes | None:
         """Complete an undeclared key that so far spells the beginning of declared ones."""
-        place = state.form.begun(begun)
-        return None if place < 0 else self._undeclared(state, place, key_hash(begun), begun, frame)
+        key_state = state.form.begun(begun)
+        return None if key_state < 0 else self._undeclared(state, key_state, key_hash(begun), begun, frame)
 
-    def _undeclared(self, state: Open, place: int, hashed: int, begun: bytes | None, frame: int) -> bytes | None:
-        """Complete an undeclared key in state ``place`` of its automaton; ``begun``: text that declared ones share."""
+    def _undeclared(self, state: Open, key_state: int, hashed: int, begun: bytes | None, frame: int) -> bytes | None:
+        """Complete an undeclared key in state ``key_state`` of its automaton; ``begun``: text that declared ones
+        share."""
         used = state.used()
-        for text, label in self._fresh_keys(state, place, hashed, begun):
-            for node, bits in state.form.other_ways(label):
+        for text, label in self._fresh_keys(state, key_state, hashed, begun):
+            for node, bits in state.form.other_choices(label):
                 after = state._replace(size=state.size + 1, others=True, met=state.met | bits)
                 after = after._replace(used=partial(frozenset, {*used, key_hash(text, hashed)}))
-                found = self._member(Member(spelled(text) + b'":', node), after, frame)
-                if found is not None:
-                    return found
+                member = self._member(Member(spelled(text) + b'":', node), after, frame)
+                if member is not None:
+                    return member
         return None
 
-    def _fresh_keys(self, state: Open, place: int, hashed: int, begun: bytes | None) -> Iterator[tuple[bytes, int]]:
+    def _fresh_keys(self, state: Open, key_state: int, hashed: int, begun: bytes | None) -> Iterator[tuple[bytes, int]]:
         """Rests of undeclared keys that the object does not have, with their class: the cheapest, or with existentials
         the shortest of each class, since one may lead on where another does not."""
         form, used, values = state.form, state.used(), self._values
@@ -299,22 +300,22 @@ class RestWriter:
             return key_hash(text, hashed) not in used and (begun is None or begun + text not in form.names)
 
         if not form.spec.existentials:
-            keys = ((text, label) for _, text, label in islice(values.objects.other_keys(form, place), MAX_KEYS))
+            keys = ((text, label) for _, text, label in islice(values.objects.other_keys(form, key_state), MAX_KEYS))
             yield from islice((key for key in keys if is_fresh(key[0])), 1)
             return
         assert form.others is not None
-        found = []
+        others = []
         for label in range(1, len(form.others.nodes) + 1):
-            texts = (text for _, text, _ in islice(form.keys_of_class(label).by_cost(place), MAX_KEYS))
-            found += [(len(text), text, label) for text in islice(filter(is_fresh, texts), 1)]
-        yield from ((text, label) for _, text, label in sorted(found))
+            texts = (text for _, text, _ in islice(form.keys_of_class(label).by_cost(key_state), MAX_KEYS))
+            others += [(len(text), text, label) for text in islice(filter(is_fresh, texts), 1)]
+        yield from ((text, label) for _, text, label in sorted(others))
 
     def _member(self, member: Member, after: Open, frame: int) -> bytes | None:
         """A member and what completes the object ``after`` it; None: nothing does, or it is too long."""
         depth = self._depth(frame)
         with suppress(CompletionTooLongError):
-            rest = self._object(after, depth, b"," + self._values.line(depth), False)
-            return None if rest is None else joined((self._values.member(member, depth), rest))
+            remaining = self._object(after, depth, b"," + self._values.line(depth), False)
+            return None if remaining is None else joined((self._values.member(member, depth), remaining))
         return None
 
     # --- frames ---
@@ -330,7 +331,7 @@ class RestWriter:
     def _open(self, form: ObjectForm, frame: int) -> Open:
         words = max(1, -(-len(form.keys) // layout.SEEN_BITS))
         head, _, _, _, others, *seen = self._arena[frame : frame + layout.F_SEEN + words].tolist()
-        mask = sum(word << layout.SEEN_BITS * place for place, word in enumerate(seen))
+        mask = sum(word << layout.SEEN_BITS * number for number, word in enumerate(seen))
         met = int(self._arena[frame + layout.F_SEEN + words]) if form.spec.existentials else 0
         return Open(form, head >> 32, mask, others >= 0, met, partial(hashes_below, self._arena, others))
 
@@ -346,13 +347,13 @@ def joined(texts: Sequence[bytes], separator: bytes = b"") -> bytes:
     return separator.join(texts)
 
 
-def hashes_below(arena: Arena | array[int], place: int) -> set[int]:
+def hashes_below(arena: Arena | array[int], node: int) -> set[int]:
     """The undeclared keys of an object, from the root of their tree on."""
-    found, waiting = set(), [place]
+    hashes, waiting = set(), [node]
     while waiting:
-        place = waiting.pop()
-        if place >= 0:
-            left, right, hashed = arena[place : place + layout.K_START].tolist()
-            found.add(hashed)
+        node = waiting.pop()
+        if node >= 0:
+            left, right, hashed = arena[node : node + layout.K_START].tolist()
+            hashes.add(hashed)
             waiting += (left, right)
-    return found
+    return hashes

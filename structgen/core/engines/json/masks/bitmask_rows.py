@@ -127,10 +127,10 @@ class MaskRows:
             context.set(c.symbols, pool.symbols)
             context.set(c.block, self.blocks)
 
-    def compute(self, state: int, place: int) -> None:
+    def compute(self, state: int, half: int) -> None:
         """Compute the row of a pool state (place BODY or ESCAPE) and enter it into the pool's slots."""
         with self.lock:
-            if self.pool.slots[2 * state + place] >= 0:
+            if self.pool.slots[2 * state + half] >= 0:
                 return
             place_of_row = self._add_row()
             out = self.row(place_of_row)
@@ -139,11 +139,11 @@ class MaskRows:
             if number:  # at once what its walk asks for: else the walk begins anew at each
                 self.pool.fill_number(state, self._digits)
             while True:
-                status = machine.fill_row(context.enter(self._header), state, place, number, out.ctypes.data)
+                status = machine.fill_row(context.enter(self._header), state, half, number, out.ctypes.data)
                 if status < layout.MISS:
                     break
                 self.resolve(context, status)
-            self.pool.slots[2 * state + place] = place_of_row
+            self.pool.slots[2 * state + half] = place_of_row
 
     def row(self, number: int) -> Int32:
         """int32[width], a row, where it lies."""
@@ -151,13 +151,13 @@ class MaskRows:
 
     def _add_row(self) -> int:
         """The number of a new row, all zero."""
-        number, place = self.count, self.count // layout.BLOCK_ROWS
-        if place == len(self._blocks):
+        number, block_number = self.count, self.count // layout.BLOCK_ROWS
+        if block_number == len(self._blocks):
             block = zero_pages((layout.BLOCK_ROWS, self.lexicon.width), np.int32)
-            if place == len(self.blocks):
-                self.blocks = np.concatenate([self.blocks, np.zeros(place, np.int64)])
+            if block_number == len(self.blocks):
+                self.blocks = np.concatenate([self.blocks, np.zeros(block_number, np.int64)])
                 self.pool.version[0] += 1
-            self.blocks[place] = block.ctypes.data
+            self.blocks[block_number] = block.ctypes.data
             self._blocks.append(block)
         self.count += 1
         return number

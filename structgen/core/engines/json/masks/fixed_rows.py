@@ -20,10 +20,10 @@ KINDS = np.array([t.kind_of(byte) for byte in range(256)], np.int32)
 
 def _kinds(characters: str) -> int:
     """The kinds that the characters have, as a bit set; "é" stands for all beyond ASCII."""
-    found = 0
+    kinds = 0
     for character in characters:
-        found |= 1 << (int(KINDS[ord(character)]) if character.isascii() else NON_ASCII)
-    return found
+        kinds |= 1 << (int(KINDS[ord(character)]) if character.isascii() else NON_ASCII)
+    return kinds
 
 
 _LOWER, _UPPER, _DIGIT = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"

@@ -50,7 +50,7 @@ def find_remainders(vocabulary: Vocabulary, candidates: list[int], escapes: bool
 
     ``escapes``: whether every legal escape may be used, or only those of characters that must be escaped.
     """
-    found: dict[bytes, list[tuple[int, bytes]]] = {b"": []}
+    remainders: dict[bytes, list[tuple[int, bytes]]] = {b"": []}
     hard = []
     for token in candidates:
         text = vocabulary.tokens[token]
@@ -64,14 +64,14 @@ def find_remainders(vocabulary: Vocabulary, candidates: list[int], escapes: bool
         if remainder.count(b'"') >= HARD_QUOTES:
             hard.append(token)
         else:
-            found.setdefault(remainder, []).append((token, decoded))
-    names = list(found)
+            remainders.setdefault(remainder, []).append((token, decoded))
+    names = list(remainders)
     lengths = np.cumsum([0, *map(len, names)], dtype=np.int32)
     trie = build_trie(names, np.frombuffer(b"".join(names) or b"\0", np.uint8).copy(), lengths)
     members, buffer = [], bytearray()
     groups = [0]
     for name in names:
-        for token, decoded in found[name]:
+        for token, decoded in remainders[name]:
             members.append((token, len(decoded.decode()), len(buffer), len(decoded)))
             buffer += decoded
         groups.append(len(members))
@@ -87,53 +87,57 @@ def find_remainders(vocabulary: Vocabulary, candidates: list[int], escapes: bool
 def read_string(text: bytes, escapes: bool) -> tuple[bytes, int] | None:
     """The decoded content up to the first unescaped quote, and where that stands; None if it is not string content."""
     decoded = bytearray()
-    place = 0
-    while place < len(text):
-        byte = text[place]
+    offset = 0
+    while offset < len(text):
+        byte = text[offset]
         if byte == 0x22:
             try:
                 decoded.decode()
             except UnicodeDecodeError:
                 return None
-            return bytes(decoded), place
+            return bytes(decoded), offset
         if byte < 0x20:
             return None
         if byte != 0x5C:
             decoded.append(byte)
-            place += 1
+            offset += 1
             continue
-        escape = read_escape(text, place, escapes)
+        escape = read_escape(text, offset, escapes)
         if escape is None or _is_open(decoded):
             return None
         decoded += escape[0]
-        place = escape[1]
+        offset = escape[1]
     return None
 
 
-def read_escape(text: bytes, place: int, escapes: bool) -> tuple[bytes, int] | None:
-    """The UTF-8 of the escape that begins at ``place``, and where it ends; None if it is not whole or not allowed."""
-    if place + 1 >= len(text):
+def read_escape(text: bytes, offset: int, escapes: bool) -> tuple[bytes, int] | None:
+    """The UTF-8 of the escape that begins at ``offset``, and where it ends; None if it is not whole or not allowed."""
+    if offset + 1 >= len(text):
         return None
-    kind = text[place + 1]
+    kind = text[offset + 1]
     if kind in _ESCAPES:
-        return (bytes([_ESCAPES[kind]]), place + 2) if escapes or kind != 0x2F else None
-    unit = hexadecimal(text, place)
+        return (bytes([_ESCAPES[kind]]), offset + 2) if escapes or kind != 0x2F else None
+    unit = hexadecimal(text, offset)
     if unit is None or 0xDC00 <= unit <= 0xDFFF:
         return None
     if 0xD800 <= unit <= 0xDBFF:
-        low = hexadecimal(text, place + 6)
+        low = hexadecimal(text, offset + 6)
         if low is None or not 0xDC00 <= low <= 0xDFFF or not escapes:
             return None
-        return chr(0x10000 + ((unit - 0xD800) << 10) + low - 0xDC00).encode(), place + 12
+        return chr(0x10000 + ((unit - 0xD800) << 10) + low - 0xDC00).encode(), offset + 12
     if not escapes and not (unit < 0x20 or unit in (0x22, 0x5C)):
         return None
-    return chr(unit).encode(), place + 6
+    return chr(unit).encode(), offset + 6
 
 
-def hexadecimal(text: bytes, place: int) -> int | None:
-    """The four digits of ``\\uXXXX`` at ``place``."""
-    digits = text[place + 2 : place + 6]
-    if text[place : place + 2] != b"\\u" or len(digits) < 4 or not all(d in b"0123456789abcdefABCDEF" for d in digits):
+def hexadecimal(text: bytes, offset: int) -> int | None:
+    """The four digits of ``\\uXXXX`` at ``offset``."""
+    digits = text[offset + 2 : offset + 6]
+    if (
+        text[offset : offset + 2] != b"\\u"
+        or len(digits) < 4
+        or not all(d in b"0123456789abcdefABCDEF" for d in digits)
+    ):
         return None
     return int(digits, 16)
 

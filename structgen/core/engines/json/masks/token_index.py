@@ -81,7 +81,7 @@ class JsonLexicon:
         ends = self.nodes[:, layout.NODE_TOKEN]
         places = np.flatnonzero(ends >= 0)
         tokens, counts = ends[places], (ends >= 0).astype(np.int32)
-        found = [(places, tokens)]
+        pairs = [(places, tokens)]
         first, end = self.tries[layout.REMAINDERS]
         spelled = (places < first) | (places >= end)
         more = self.next_same[tokens[spelled]]
@@ -89,12 +89,12 @@ class JsonLexicon:
         while (more >= 0).any():
             places, tokens = places[more >= 0], more[more >= 0]
             counts[places] += 1
-            found.append((places, tokens))
+            pairs.append((places, tokens))
             more = self.next_same[tokens]
         starts = np.zeros(len(ends) + 1, np.int32)
         np.cumsum(counts, out=starts[1:])
-        places, tokens = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return (tokens[np.argsort(places, kind="stable")] if len(found) > 1 else tokens), starts
+        places, tokens = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+        return (tokens[np.argsort(places, kind="stable")] if len(pairs) > 1 else tokens), starts
 
     @cached_property
     def plain_nodes(self) -> npt.NDArray[np.int64]:
@@ -194,16 +194,16 @@ def _is_whole(stored: Mapping[str, npt.NDArray[Any]], size: int) -> bool:
 
 def escaped_points(text: bytes) -> int:
     """Code points that string content stands for, one that an unfinished escape begins included."""
-    points = place = 0
-    while place < len(text):
-        if text[place] != 0x5C:
-            points += (text[place] & 0xC0) != 0x80
-            place += 1
+    points = offset = 0
+    while offset < len(text):
+        if text[offset] != 0x5C:
+            points += (text[offset] & 0xC0) != 0x80
+            offset += 1
             continue
         points += 1
-        pair = text[place + 1 : place + 3] == b"ud" or text[place + 1 : place + 3] == b"uD"
-        high = pair and text[place + 3 : place + 4] in (b"8", b"9", b"a", b"b", b"A", b"B", b"")
-        place += (12 if high else 6) if text[place + 1 : place + 2] == b"u" else 2
+        pair = text[offset + 1 : offset + 3] == b"ud" or text[offset + 1 : offset + 3] == b"uD"
+        high = pair and text[offset + 3 : offset + 4] in (b"8", b"9", b"a", b"b", b"A", b"B", b"")
+        offset += (12 if high else 6) if text[offset + 1 : offset + 2] == b"u" else 2
     return points
 
 

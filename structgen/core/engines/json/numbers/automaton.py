@@ -117,15 +117,15 @@ class NumberAutomaton:
         """
         if self.is_empty:
             raise ValueError("no number satisfies the spec, so nothing completes it; check is_empty first")
-        found = self._completions.get(state)
-        if found is None:
-            found = self._reader.known(self._states[state])
-            if found is None:
-                found = self._search(state, SEARCH_LIMIT if self._reader.crowded else None)
-            if found is None:
-                found = self._descend(state)
-            self._completions[state] = found
-        return found
+        completion = self._completions.get(state)
+        if completion is None:
+            completion = self._reader.known(self._states[state])
+            if completion is None:
+                completion = self._search(state, SEARCH_LIMIT if self._reader.crowded else None)
+            if completion is None:
+                completion = self._descend(state)
+            self._completions[state] = completion
+        return completion
 
     def reaches(self, state: int, length: int) -> bool:
         """Whether some completion from a state has at most ``length`` bytes. Exact."""
@@ -241,9 +241,9 @@ _MADE = count(1)
 
 def automaton(spec: NumberSpec) -> NumberAutomaton:
     """The automaton of a spec, shared in the process (least recently used ones are dropped). Thread-safe."""
-    found = NUMBERS.get(spec)
-    if found is None:
-        found = NUMBERS.put(spec, NumberAutomaton(spec))
+    made = NUMBERS.get(spec)
+    if made is None:
+        made = NUMBERS.put(spec, NumberAutomaton(spec))
         if next(_MADE) % RECOUNTED == 0:
             NUMBERS.recount()
-    return found
+    return made

@@ -98,13 +98,13 @@ class NumberSteps:
 
         ``residue`` is M modulo ``modulus``, where the last digit of M is not 0; inf where no place will do.
         """
-        found = self._thresholds.get(residue)
-        if found is None:
+        result = self._thresholds.get(residue)
+        if result is None:
             if len(self._thresholds) > 10_000:
                 self._thresholds.clear()
-            found = tuple(_tens(modulus // math.gcd(residue, modulus)) - scale for modulus, scale in self.items)
-            self._thresholds[residue] = found
-        return found
+            result = tuple(_tens(modulus // math.gcd(residue, modulus)) - scale for modulus, scale in self.items)
+            self._thresholds[residue] = result
+        return result
 
     def limits(self, least: Sequence[float]) -> tuple[float, float]:
         """The least and greatest exponent allowed, given the thresholds relative to the text's own last digit."""
@@ -123,8 +123,8 @@ def _split(step: Fraction) -> tuple[int, int]:
 
 def _tens(divisor: int) -> float:
     """The least n >= 0 such that ``divisor`` divides 10**n; inf if none does."""
-    twos, fives, rest = factors(divisor)
-    return max(twos, fives) if rest == 1 else math.inf
+    twos, fives, remaining = factors(divisor)
+    return max(twos, fives) if remaining == 1 else math.inf
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -208,29 +208,29 @@ class Magnitudes:
 
     def place(self, index: int) -> NumberPlace:
         """The place of a number: a gap (0 to 3), ``ROOT`` or one that `after` gave."""
-        place = self._places.get(index)
-        if place is None:
-            place = self._places[index] = self._place([], 0, index % 2 or -1, -(index // 2) or 1)
-        return place
+        landmark = self._places.get(index)
+        if landmark is None:
+            landmark = self._places[index] = self._place([], 0, index % 2 or -1, -(index // 2) or 1)
+        return landmark
 
     def after(self, index: int) -> NumberPlace:
         """The same with ``moves`` and ``groups`` filled in."""
-        place = self.place(index)
-        if not place.moves:
-            moves = [index] * 10 if index < ROOT else self._moves(index, place)
+        landmark = self.place(index)
+        if not landmark.moves:
+            moves = [index] * 10 if index < ROOT else self._moves(index, landmark)
             groups: dict[int, bytes] = {}
             for digit in range(1, 10):
                 groups[moves[digit]] = groups.get(moves[digit], b"") + b"0123456789"[digit : digit + 1]
-            place.groups = [(digits, target) for target, digits in groups.items()]
-            place.moves = moves
-        return place
+            landmark.groups = [(digits, target) for target, digits in groups.items()]
+            landmark.moves = moves
+        return landmark
 
-    def _moves(self, index: int, place: NumberPlace) -> list[int]:
-        depth, low, high = place.depth, place.low_side, place.high_side
+    def _moves(self, index: int, landmark: NumberPlace) -> list[int]:
+        depth, low, high = landmark.depth, landmark.low_side, landmark.high_side
         groups: dict[int, list[_Mark]] = {}
-        for mark in place.here:
+        for mark in landmark.here:
             groups.setdefault(mark.digit(depth), []).append(mark)
-        if all(len(mark.digits) <= depth for mark in place.here):
+        if all(len(mark.digits) <= depth for mark in landmark.here):
             groups = {}
         least = self._low.digit(depth) if self._low and not low else None
         most = self._high.digit(depth) if self._high and not high else None
@@ -243,48 +243,48 @@ class Magnitudes:
                 self._places[moves[-1]] = self._place(groups[digit], depth + 1, below, above)
             else:
                 moves.append(_gap(below, above))
-        if place.here and not groups:
+        if landmark.here and not groups:
             moves[0] = index
         return moves
 
     def _place(self, here: list[_Mark], depth: int, low: int, high: int) -> NumberPlace:
-        place = NumberPlace(here, depth, low, high)
+        landmark = NumberPlace(here, depth, low, high)
         ended = []
         for mark in here:
             if mark is not self._low and mark is not self._high:
                 if len(mark.digits) > depth:
-                    place.longer.setdefault(mark.point, []).append(mark.value)
+                    landmark.longer.setdefault(mark.point, []).append(mark.value)
                 else:
                     ended.append(mark.point)
         if self.members.values is not None:
-            place.ends = tuple((point, point) for point in sorted(ended))
-            return place
+            landmark.ends = tuple((point, point) for point in sorted(ended))
+            return landmark
         first, last = self.low_point, self.high_point
         at_low = low == 0 and self._low is not None and len(self._low.digits) <= depth
         at_high = high == 0 and self._high is not None and len(self._high.digits) <= depth
         reaches = low > 0 or (at_low and not self.members.low_open)
         stays = high < 0 or (high == 0 and not (at_high and self.members.high_open))
         ends: Intervals = ((first if reaches else first + 1, last if stays else last - 1),)
-        place.ends = without(ends, ended) if ended else ends
-        place.low, place.high = (first if low > 0 else first + 1), (last if high < 0 else last - 1)
+        landmark.ends = without(ends, ended) if ended else ends
+        landmark.low, landmark.high = (first if low > 0 else first + 1), (last if high < 0 else last - 1)
         if low == 0 or high == 0:
             top = last - 1 if high > 0 or at_high else last
             bottom = first + 1 if low < 0 else first
             points = {int(point) for point, side in ((first, low), (last, high)) if side == 0}
-            place.tight = tuple(sorted(point for point in points if bottom <= point <= top))
-        return place
+            landmark.tight = tuple(sorted(point for point in points if bottom <= point <= top))
+        return landmark
 
     def grows(self, index: int, residue: int, count: int, first: float, last: float) -> bool:
         """Whether further digits, not all 0, can lead to a member with a point in [first, last].
 
         ``count`` is the number of digits of the significand so far (used with a step only), ``residue`` their residue.
         """
-        place = self.place(index)
+        landmark = self.place(index)
         if self.members.values is not None:
-            return any(first <= point <= last for point in place.longer)
-        low, high = max(place.low, first), min(place.high, last)
+            return any(first <= point <= last for point in landmark.longer)
+        low, high = max(landmark.low, first), min(landmark.high, last)
         if self.steps.step is None:
-            return low <= high or any(first <= point <= last for point in place.tight)
+            return low <= high or any(first <= point <= last for point in landmark.tight)
         if low <= high and high + self.steps.scale - count >= self._enough:
             return True
         return next(self._members(index, residue, count, first, last), None) is not None
@@ -302,28 +302,28 @@ class Magnitudes:
         self, index: int, residue: int, count: int, first: float, last: float
     ) -> Iterator[tuple[int, int, int]]:
         """Of each point that has one: the least further digits that lead to a member, how many and as a number."""
-        place = self.place(index)
+        landmark = self.place(index)
         start = max(first, count - self.steps.scale + 1)
-        low = max(start, place.low)
-        high = min(last, place.high, low + self._enough)
-        tight = [point for point in place.tight if start <= point <= last]
+        low = max(start, landmark.low)
+        high = min(last, landmark.high, low + self._enough)
+        tight = [point for point in landmark.tight if start <= point <= last]
         free = range(int(low), int(high) + 1) if low <= high else ()
         for point in chain(free, tight):
             length = int(point + self.steps.scale - count)
-            number = self._suffix(place, point, length, residue, index == ROOT)
+            number = self._suffix(landmark, point, length, residue, index == ROOT)
             if number is not None:
                 yield point, length, number
 
-    def _suffix(self, place: NumberPlace, point: int, length: int, residue: int, leading: bool) -> int | None:
+    def _suffix(self, landmark: NumberPlace, point: int, length: int, residue: int, leading: bool) -> int | None:
         """The least number of ``length`` digits that completes the significand to a member with this point."""
         steps, power = self.steps, 10**length
         least, most = (power // 10 if leading else 1), power - 1
-        if not place.low_side and point == self.low_point:
+        if not landmark.low_side and point == self.low_point:
             least = max(least, self._unit_low % power)
-        if not place.high_side and point == self.high_point:
+        if not landmark.high_side and point == self.high_point:
             most = self._unit_high % power
         base = residue * power
-        listed = place.longer.get(point)
+        listed = landmark.longer.get(point)
         taken = {int(value / steps.unit) % power for value in listed} if listed else ()
         for number in range(least + -(base + least) % steps.factor, most + 1, steps.factor):
             if number not in taken and all((base + number) % modulus for modulus in steps.forbidden):

@@ -61,14 +61,14 @@ class Zero(NamedTuple):
 class Digits(NamedTuple):
     """A significand that may get further nonzero digits.
 
-    ``place`` is where it lies among the landmarks, ``point`` its point, ``fraction`` the number of digits after the
+    ``landmark`` is where it lies among the landmarks, ``point`` its point, ``fraction`` the number of digits after the
     point, ``residue`` its residue and ``least`` the least exponent with which it is a multiple of each step. Fields
     that cannot matter are 0 (or a value that stands for all that act alike).
     """
 
     side: int
     phase: int
-    place: int
+    landmark: int
     point: int
     fraction: int
     residue: int
@@ -133,8 +133,8 @@ class NumberReader:
 
     def moves(self, state: State) -> list[tuple[bytes, State]]:
         """The live successors of a state, each with the bytes that lead to it."""
-        found = _MOVES[state.kind](self, state)
-        return [(symbols, after) for symbols, after in found if after is not None]
+        targets = _MOVES[state.kind](self, state)
+        return [(symbols, after) for symbols, after in targets if after is not None]
 
     def accepts(self, state: State) -> bool:
         """Whether the number may end here."""
@@ -152,14 +152,14 @@ class NumberReader:
         members, point = self.sides[state.side], state.point
         last = point if self.plain and state.phase != INTEGER else math.inf
         first = point if self.plain else -math.inf
-        found = members.find(state.place, state.residue, point + state.fraction, first, last)
-        if members.members.values is not None or found is None:
+        member = members.find(state.landmark, state.residue, point + state.fraction, first, last)
+        if members.members.values is not None or member is None:
             return None
         if state.phase != INTEGER or not self.plain:
-            return (found[1].rstrip("0") if self.plain else found[1]).encode()
-        count = found[0] - point
-        whole, rest = found[1][:count].ljust(count, "0"), found[1][count:].rstrip("0")
-        return (whole + (f".{rest}" if rest else "")).encode()
+            return (member[1].rstrip("0") if self.plain else member[1]).encode()
+        count = member[0] - point
+        whole, remaining = member[1][:count].ljust(count, "0"), member[1][count:].rstrip("0")
+        return (whole + (f".{remaining}" if remaining else "")).encode()
 
     def known(self, _: State) -> bytes | None:
         """A completion that needs no search: none here."""
@@ -219,7 +219,7 @@ class NumberReader:
         if isinstance(state, Start | Zero):
             if self.has_zero:
                 return 0
-        elif state.place < ROOT and not self.sides[state.side].bounded:
+        elif state.landmark < ROOT and not self.sides[state.side].bounded:
             return 0
         else:
             sides, digits = [self.sides[state.side]], state.point + state.fraction
@@ -235,18 +235,18 @@ class NumberReader:
             return state.exponents
         if isinstance(state, Zero):
             return self._zero_exponents()
-        return self._stops(state.side, state.phase, state.place, state.point, state.least)
+        return self._stops(state.side, state.phase, state.landmark, state.point, state.least)
 
     def _zero_exponents(self) -> Intervals:
         if not self.has_zero:
             return ()
         return NO_EXPONENT if self.plain else EVERY
 
-    def _stops(self, side: int, phase: int, place: int, point: int, least: tuple[float, ...]) -> Intervals:
+    def _stops(self, side: int, phase: int, landmark: int, point: int, least: tuple[float, ...]) -> Intervals:
         low, high = self.steps.limits(least) if least else (-math.inf, math.inf)
         if self.plain:
             low, high = max(low, 0), min(high, self._most(phase))
-        return moved(self.sides[side].place(place).ends, -point, low, high)
+        return moved(self.sides[side].place(landmark).ends, -point, low, high)
 
     @staticmethod
     def _most(phase: int) -> float:
@@ -284,36 +284,36 @@ class NumberReader:
         return max(0, 1 - members.least_point) if self.plain else math.inf
 
     def _digits(
-        self, side: int, phase: int, place: int, point: int, fraction: int, residue: int, least: tuple[float, ...]
+        self, side: int, phase: int, landmark: int, point: int, fraction: int, residue: int, least: tuple[float, ...]
     ) -> State | None:
         """The canonical state of a significand, or None if it cannot become a member."""
         members = self.sides[side]
         first, last = -math.inf, math.inf
         if self.plain:
-            place, point = self._settle(members, phase, place, point)
+            landmark, point = self._settle(members, phase, landmark, point)
             least = tuple([min(max(one, 0), 1 + self._most(phase)) for one in least])
             first, last = point, point + self._most(phase)
-        elif place < ROOT and not members.bounded:
+        elif landmark < ROOT and not members.bounded:
             point = 0
-        if members.grows(place, residue, point + fraction, first, last):
-            return Digits(side, phase, place, point, fraction, residue, least)
-        return self._tail(phase, self._stops(side, phase, place, point, least))
+        if members.grows(landmark, residue, point + fraction, first, last):
+            return Digits(side, phase, landmark, point, fraction, residue, least)
+        return self._tail(phase, self._stops(side, phase, landmark, point, least))
 
-    def _settle(self, members: Magnitudes, phase: int, place: int, point: int) -> tuple[int, int]:
+    def _settle(self, members: Magnitudes, phase: int, landmark: int, point: int) -> tuple[int, int]:
         """Without exponents: drop comparisons that the digits before the point have decided."""
-        here = members.place(place)
-        if place >= ROOT:
+        here = members.place(landmark)
+        if landmark >= ROOT:
             if any(mark.point >= point if phase == INTEGER else mark.point == point for mark in here.here):
-                return place, point
-            place = here.off
-            here = members.place(place)
+                return landmark, point
+            landmark = here.off
+            here = members.place(landmark)
         if phase != INTEGER:
-            return (3, int(members.free_point)) if here.low <= point <= here.high else (place, point)
+            return (3, int(members.free_point)) if here.low <= point <= here.high else (landmark, point)
         if point > members.low_point:
-            place |= 1
+            landmark |= 1
         if members.high_point == math.inf:
             point = min(point, int(members.low_point) + 1 if members.low_point != -math.inf else 0)
-        return place, point
+        return landmark, point
 
     # --- what may follow ---------------------------------------------------------------------------------------------
 
@@ -337,22 +337,22 @@ class NumberReader:
         yield self._to_exponent(phase, self._zero_exponents(), True)
 
     def _after_digits(self, state: Digits) -> Moves:
-        side, phase, place, point, fraction, residue, least, _ = state
-        after_zero = self.sides[side].after(place).moves[0]
+        side, phase, landmark, point, fraction, residue, least, _ = state
+        after_zero = self.sides[side].after(landmark).moves[0]
         residue = residue * 10 % self.steps.modulus
         if phase == INTEGER:
             yield b"0", self._digits(side, phase, after_zero, point + 1, 0, residue, tuple([x - 1 for x in least]))
-            yield from self._nonzero(side, phase, place, point + 1, 0, residue)
-            yield b".", self._digits(side, POINT, place, point, 0, state.residue, least)
+            yield from self._nonzero(side, phase, landmark, point + 1, 0, residue)
+            yield b".", self._digits(side, POINT, landmark, point, 0, state.residue, least)
         else:
             fraction = fraction + 1 if self.steps.items else 0
             yield b"0", self._digits(side, self._last, after_zero, point, fraction, residue, least)
-            yield from self._nonzero(side, FRACTION, place, point, fraction, residue)
+            yield from self._nonzero(side, FRACTION, landmark, point, fraction, residue)
         yield self._to_exponent(phase, self._exponents(state))
 
-    def _nonzero(self, side: int, phase: int, place: int, point: int, fraction: int, residue: int) -> Moves:
+    def _nonzero(self, side: int, phase: int, landmark: int, point: int, fraction: int, residue: int) -> Moves:
         """The states after each digit 1 to 9; the arguments are those of the state after it, but for the digit."""
-        here, fresh, modulus = self.sides[side].after(place), self._fresh, self.steps.modulus
+        here, fresh, modulus = self.sides[side].after(landmark), self._fresh, self.steps.modulus
         if fresh is not None:
             least = tuple([one + fraction for one in fresh])
             for digits, after in here.groups:
@@ -364,14 +364,14 @@ class NumberReader:
                 self._residual(side, phase, here.moves[digit], point, fraction, (residue + digit) % modulus),
             )
 
-    def _residual(self, side: int, phase: int, place: int, point: int, fraction: int, residue: int) -> State | None:
+    def _residual(self, side: int, phase: int, landmark: int, point: int, fraction: int, residue: int) -> State | None:
         """`_digits` after a digit that is not 0, where residues matter; kept, since many states lead to the same."""
-        key = (side, phase, place, point, fraction, residue)
+        key = (side, phase, landmark, point, fraction, residue)
         if key not in self._known:
             if len(self._known) > MAX_KNOWN:
                 self._known.clear()
             least = tuple([one + fraction for one in self.steps.thresholds(residue)])
-            self._known[key] = self._digits(side, phase, place, point, fraction, residue, least)
+            self._known[key] = self._digits(side, phase, landmark, point, fraction, residue, least)
         return self._known[key]
 
     def _after_tail(self, state: Tail) -> Moves:

@@ -110,8 +110,8 @@ def value_counts(automaton: NumberAutomaton, state: int, limit: int) -> int:
     near = state
     for byte in text[:-NEAR]:
         near = dict(automaton.row(near))[byte]
-    found = _counted(automaton, near, limit)
-    return found if near == state or found == limit else max(found, _counted(automaton, state, limit))
+    count = _counted(automaton, near, limit)
+    return count if near == state or count == limit else max(count, _counted(automaton, state, limit))
 
 
 @lru_cache(64)
@@ -121,14 +121,14 @@ def _counted(automaton: NumberAutomaton, state: int, limit: int) -> int:
     waiting = list(places)
     rows: list[dict[int, int]] = []
     accepting: list[bool] = []
-    for place, padded in waiting:
-        if automaton.is_endless(place):
+    for position, padded in waiting:
+        if automaton.is_endless(position):
             return limit
-        inner, plain = automaton.inner(place)
+        inner, plain = automaton.inner(position)
         ends = _ends_padded(inner, padded, plain)
-        accepting.append(automaton.accepting(place) and not ends)
+        accepting.append(automaton.accepting(position) and not ends)
         row: dict[int, int] = {}
-        for byte, after in _followed(automaton, place):
+        for byte, after in _followed(automaton, position):
             if not _is_counted(inner, byte, ends, plain):
                 continue
             zero = byte == 0x30 and isinstance(inner, (Digits, Zero, Tail))

@@ -88,19 +88,19 @@ def write_tables(root: ValueNode, pool: AutomatonPool, options: JsonOptions) -> 
         SchemaTooComplexError: more value nodes than ``options.max_goals``, or an enumeration of over a million strings.
     """
     under = SHARED.under(options)
-    known = pool.beginnings.get(under)
-    if known is None:
+    beginning = pool.beginnings.get(under)
+    if beginning is None:
         if len(pool.beginnings) >= MAX_BEGINNINGS:
             pool.beginnings.clear()
-        known = pool.beginnings[under] = _head(options)
-    writer = _Writer(pool, options, known)
+        beginning = pool.beginnings[under] = _head(options)
+    writer = _Writer(pool, options, beginning)
     new = writer.reach(root)
     if writer.common and not writer.distinct:  # else they may hold lists that are compared, and none is kept
-        begun = _Writer(pool, options, known if len(known.places) < MAX_COMMON else _head(options))
+        begun = _Writer(pool, options, beginning if len(beginning.places) < MAX_COMMON else _head(options))
         for node in writer.common:
             begun.write(begun.reach(node))
-        known = pool.beginnings[under] = begun.tables(node)
-        writer = _Writer(pool, options, known)
+        beginning = pool.beginnings[under] = begun.tables(node)
+        writer = _Writer(pool, options, beginning)
         new = writer.reach(root)
     if writer.distinct:  # value nodes then say how many values they have
         writer = _Writer(pool, options, _head(options))
@@ -113,9 +113,9 @@ def write_tables(root: ValueNode, pool: AutomatonPool, options: JsonOptions) -> 
 
 def packed(numbers: list[int]) -> array[int]:
     """Numbers as int32: faster than the array's own way."""
-    found = array("i")
-    found.frombytes(pack(f"{len(numbers)}i", *numbers))
-    return found
+    numbers_array = array("i")
+    numbers_array.frombytes(pack(f"{len(numbers)}i", *numbers))
+    return numbers_array
 
 
 def _head(options: JsonOptions) -> JsonTables:
@@ -133,10 +133,10 @@ class _Writer:
         endless: value nodes with endlessly many values, if so.
     """
 
-    def __init__(self, pool: AutomatonPool, options: JsonOptions, known: JsonTables) -> None:
+    def __init__(self, pool: AutomatonPool, options: JsonOptions, beginning: JsonTables) -> None:
         self.pool, self.options = pool, options
-        self.grammar, self.words, self.texts = known.grammar[:], known.words[:], known.texts[:]
-        self.places, self.sorted_texts = known.places.copy(), known.sorted_texts.copy()
+        self.grammar, self.words, self.texts = beginning.grammar[:], beginning.words[:], beginning.texts[:]
+        self.places, self.sorted_texts = beginning.places.copy(), beginning.sorted_texts.copy()
         self._cells: list[int] = []  # what comes after the grammar array, at ``_base``
         self._base = len(self.grammar)
         self.common: list[ValueNode] = []
@@ -156,26 +156,26 @@ class _Writer:
         places, grammar = self.places, self.grammar
         if root in places:
             return []
-        place, found, max_goals = len(grammar), [root], self.options.max_goals - len(places)
-        places[root] = place
-        for node in found:
+        position, reached, most = len(grammar), [root], self.options.max_goals - len(places)
+        places[root] = position
+        for node in reached:
             formula = node.formula
             if node.shared and (formula.__class__ is Type or formula in _INTEGERS):
                 self.common.append(node)
             if node.objects or node.arrays:
                 for child in node.children():
                     if child.live and child not in places:
-                        place += layout.NODE_SIZE
-                        places[child] = place
-                        found.append(child)
+                        position += layout.NODE_SIZE
+                        places[child] = position
+                        reached.append(child)
                 for spec in node.arrays:
                     if spec.distinct or (spec.distinct is False and spec.__class__ is ArraySpec):
                         self.distinct = True
-        if len(found) > max_goals:
+        if len(reached) > most:
             self._check_nodes(root)
-        grammar.frombytes(bytes(4 * layout.NODE_SIZE * len(found)))
+        grammar.frombytes(bytes(4 * layout.NODE_SIZE * len(reached)))
         self._base = len(grammar)
-        return found
+        return reached
 
     def _check_nodes(self, root: ValueNode) -> None:
         """Count the live nodes that the root reaches, those that are known included."""
@@ -207,8 +207,8 @@ class _Writer:
                 heads += _NONE
         self._settle()
         if nodes:
-            place = self.places[nodes[0]]
-            self.grammar[place : place + len(heads)] = packed(heads)
+            position = self.places[nodes[0]]
+            self.grammar[position : position + len(heads)] = packed(heads)
 
     def _settle(self) -> None:
         """Put what was written after the array into it."""
@@ -225,19 +225,19 @@ class _Writer:
 
     def _alternatives(self, records: list[int]) -> tuple[int, int]:
         """Place and number of the alternatives of a kind."""
-        place = self._base + len(self._cells)
+        position = self._base + len(self._cells)
         self._cells += records
-        return place, len(records)
+        return position, len(records)
 
     def _record(self, *fields: int) -> int:
-        place = self._base + len(self._cells)
+        position = self._base + len(self._cells)
         self._cells += fields
-        return place
+        return position
 
     def _string(self, spec: StringAlternative) -> int:
         """The record of a string, new."""
-        place = self._strings[id(spec)] = self._write_string(spec)
-        return place
+        position = self._strings[id(spec)] = self._write_string(spec)
+        return position
 
     def _write_string(self, spec: StringAlternative) -> int:
         if isinstance(spec, EnumSpec):
@@ -266,7 +266,7 @@ class _Writer:
         """Write rows (text, child, bit) as a sorted table."""
         if len(rows) >= MAX_ENTRIES:
             raise SchemaTooComplexError(f"an enumeration of {MAX_ENTRIES:,} strings or more", limit=MAX_ENTRIES)
-        place = self._base + len(self._cells)
+        position = self._base + len(self._cells)
         if rows:
             rows.sort()
             texts, children, bits = zip(*rows, strict=True)
@@ -274,7 +274,7 @@ class _Writer:
             begins = accumulate(lengths, initial=len(self.texts))
             self._cells += chain.from_iterable(zip(begins, lengths, children, bits, strict=False))
             self.texts.frombytes(b"".join(texts))
-        return place
+        return position
 
     def _object(self, spec: ObjectSpec) -> int:
         keys, places, needed = spec.keys, self.places, spec.required
@@ -285,11 +285,11 @@ class _Writer:
             words += 1 if spec.existentials else 0
         else:
             held = (*keys, *keys.values())
-            known = self._entries.get(held)
-            if known is None:
+            entry_table = self._entries.get(held)
+            if entry_table is None:
                 rows = [(name.encode(), places[node], bit) for bit, (name, node) in enumerate(keys.items())]
-                known = self._entries[held] = self._table(rows)
-            entries = known
+                entry_table = self._entries[held] = self._table(rows)
+            entries = entry_table
         present = (1 << len(keys)) - 1 if len(needed) == len(keys) else 0
         if needed and not present:
             present = sum([1 << bit for bit, name in enumerate(keys) if name in needed])
@@ -303,13 +303,13 @@ class _Writer:
         cells = self._cells
         dependents = self._base + len(cells)
         cells += dependent
-        place = self._base + len(cells)
+        position = self._base + len(cells)
         cells += (
             layout.R_OBJECT, entries, number, words, required, spec.least, -1 if spec.most is None else spec.most,
             kind, start, child, dependents, len(dependent) // 2, narrow, (1 << spec.existentials) - 1, classes,
             counts,
         )  # fmt: skip
-        return place
+        return position
 
     def _key_rows(self, spec: ObjectSpec) -> list[tuple[bytes, int, int]]:
         """The rows of keys of which some cannot be there, or some meet existentials."""
@@ -337,20 +337,20 @@ class _Writer:
         counts = 0
         if spec.existentials:
             counts = self._record(*class_words(others).ravel().tolist())
-            places = [self._choices(node, ways) for node, ways in zip(others.nodes, others.choices, strict=True)]
+            places = [self._choices(node, choices) for node, choices in zip(others.nodes, others.choices, strict=True)]
         return layout.CLASSES, start, self._record(0, *places), len(places), counts, int(others.narrow)
 
     def _mask(self, bits: int, words: int) -> int:
         """Write a set of keys, given as bits."""
-        place = len(self.words)
+        position = len(self.words)
         for _ in range(words):
             self.words.append(bits & _SEEN)
             bits >>= layout.SEEN_BITS
-        return place
+        return position
 
-    def _choices(self, node: ValueNode, ways: list[Choice]) -> int:
+    def _choices(self, node: ValueNode, choices: list[Choice]) -> int:
         """Choices of a member's value: the plain one, then those that meet existentials."""
-        live = [(node, 0), *((child, bits) for child, bits in ways if child.live)]
+        live = [(node, 0), *((child, bits) for child, bits in choices if child.live)]
         return self._record(len(live), *[field for child, bits in live for field in (self.places[child], bits)])
 
     def _array(self, spec: ArraySpec | CountedSpec) -> list[int]:
@@ -359,9 +359,9 @@ class _Writer:
             return self._counted(spec)
         most = longest(spec)
         prefix = self._record(*[self.places.get(node, -1) for node in spec.prefix])
-        rest = self.places[spec.rest] if spec.rest.live else -1
+        remaining = self.places[spec.remaining] if spec.remaining.live else -1
         limit = -1 if most == math.inf else int(most)
-        fields = (layout.R_ARRAY, prefix, len(spec.prefix), rest, spec.least, limit)
+        fields = (layout.R_ARRAY, prefix, len(spec.prefix), remaining, spec.least, limit)
         if spec.distinct is False:
             return [self._record(*fields, layout.PAIRED, self._record(*fields, 0, 0))]
         return [self._record(*fields, layout.DISTINCT if spec.distinct else 0, 0)]
@@ -373,16 +373,15 @@ class _Writer:
         records = {number: self._record(*[0] * layout.A_SIZE) for number in live}
         first: list[int] = []
         for number in live:
-            ways = spec.live_choices(number)
-            choices = [(self.places[node], records[after]) for node, after in ways]
+            choices = [(self.places[node], records[after]) for node, after in spec.live_choices(number)]
             head = (layout.R_COUNTED, int(spec.states[number].closes), int(endless[number]))
             tail = (0, layout.DISTINCT if spec.distinct else 0, 0)
-            place = self._record(*[field for choice in choices for field in choice])
+            position = self._record(*[field for choice in choices for field in choice])
             self._settle()
-            record = packed([*head, len(choices), place, *tail])
+            record = packed([*head, len(choices), position, *tail])
             self.grammar[records[number] : records[number] + layout.A_SIZE] = record
             if number == 0:
-                first = [self._record(*head, 1, place + 2 * i, *tail) for i in range(len(choices))] or [records[0]]
+                first = [self._record(*head, 1, position + 2 * i, *tail) for i in range(len(choices))] or [records[0]]
         return first
 
 

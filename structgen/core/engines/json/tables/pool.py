@@ -97,9 +97,9 @@ class AutomatonPool:
     def add_dfa(self, dfa: Dfa) -> int:
         """The start state of a string automaton in the pool."""
         key = dfa.digest
-        known = self._known.get(key)
-        if known is not None:
-            return known
+        kept = self._known.get(key)
+        if kept is not None:
+            return kept
         with self.lock:
             if key in self._known:
                 return self._known[key]
@@ -117,9 +117,9 @@ class AutomatonPool:
         if len(automaton.words) != len(classes.nodes):
             raise InternalError(f"an automaton of {len(classes.nodes)} classes of keys has other labels")
         key = ("keys", len(labels), automaton.digest)
-        known = self._known.get(key)
-        if known is not None:
-            return known
+        kept = self._known.get(key)
+        if kept is not None:
+            return kept
         with self.lock:
             base = self._room(len(labels), NUMBER_STATES)
             flags = np.where(labels > 0, ACCEPTING, 0).astype(np.int32)
@@ -137,9 +137,9 @@ class AutomatonPool:
 
     def add_number(self, automaton: NumberAutomaton) -> int:
         """The start state of a number automaton; its rows are filled when a kernel asks (`fill_number`)."""
-        known = self._known.get(automaton)
-        if known is not None:
-            return known
+        kept = self._known.get(automaton)
+        if kept is not None:
+            return kept
         with self.lock:
             if automaton not in self._known:
                 self._room(0, NUMBER_STATES)
@@ -162,11 +162,11 @@ class AutomatonPool:
             layer = {state}
             for more in range(digits):
                 next_layer: set[int] = set()
-                for place in layer:
-                    if self.flags[place] & LAZY:
-                        self._fill_row(place)
+                for position in layer:
+                    if self.flags[position] & LAZY:
+                        self._fill_row(position)
                     if more + 1 < digits:
-                        row = 256 * place
+                        row = 256 * position
                         next_layer.update(self.transitions[row + _DIGITS.start : row + _DIGITS.stop].tolist())
                 next_layer.discard(-1)
                 layer = next_layer
@@ -191,25 +191,25 @@ class AutomatonPool:
             counts[:, 1] = np.maximum(short_words(dfa, SHORT_WORDS, MANY), 1)
             counts[:, 0] = words_everywhere(dfa, MANY)
 
-    def _fill_row(self, place: int) -> None:
-        automaton, local, places = self._number_of[place]
-        found = automaton.row(local)
-        if not found and not self.flags[place] & ACCEPTING:
+    def _fill_row(self, state: int) -> None:
+        automaton, local, places = self._number_of[state]
+        moves = automaton.row(local)
+        if not moves and not self.flags[state] & ACCEPTING:
             raise InternalError("a number can be begun that cannot be finished")
         row = _DEAD_ROW[:]
-        for byte, after in found:
-            known = places.get(after)
-            row[byte] = self._number_state(automaton, after, places) if known is None else known
-        self.transitions[256 * place : 256 * place + 256] = row
-        self.flags[place] &= ~LAZY
+        for byte, after in moves:
+            target = places.get(after)
+            row[byte] = self._number_state(automaton, after, places) if target is None else target
+        self.transitions[256 * state : 256 * state + 256] = row
+        self.flags[state] &= ~LAZY
 
     def _number_state(self, automaton: NumberAutomaton, local: int, places: dict[int, int]) -> int:
-        place = places.get(local)
-        if place is None:
-            place = places[local] = self._room(1)
-            self.flags[place] = LAZY | (ACCEPTING if automaton.accepting(local) else 0)
-            self._number_of[place] = (automaton, local, places)
-        return place
+        state = places.get(local)
+        if state is None:
+            state = places[local] = self._room(1)
+            self.flags[state] = LAZY | (ACCEPTING if automaton.accepting(local) else 0)
+            self._number_of[state] = (automaton, local, places)
+        return state
 
     def _write(self, base: int, transitions: npt.NDArray[np.int32], flags: npt.NDArray[np.int32]) -> None:
         end = base + len(flags)

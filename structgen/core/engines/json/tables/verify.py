@@ -58,7 +58,7 @@ def verify_tables(tables: JsonTables, pool: AutomatonPool) -> None:
         raise InternalError("the tables hold a key or string that is not UTF-8") from None
     roots = (0, "header"), (tables.root, "node")
     check = _checks(len(tables.sorted_texts))
-    verdict, place, field = check(tables.grammar, tables.words, tables.texts, checked.words, pool.universal, roots)
+    verdict, position, field = check(tables.grammar, tables.words, tables.texts, checked.words, pool.universal, roots)
     if verdict != c.FINE:
         what = WRONG.get(verdict, f"verdict {verdict}")
-        raise InternalError(f"the tables of a grammar are wrong at {place}, field {field}: {what}")
+        raise InternalError(f"the tables of a grammar are wrong at {position}, field {field}: {what}")

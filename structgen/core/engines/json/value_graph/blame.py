@@ -55,78 +55,78 @@ class _Search:
         self._left -= 1
         return self._left >= 0 and not self._has_value(formula)
 
-    def deepest(self, place: str, types: int = ANY) -> Blame:
+    def deepest(self, pointer: str, types: int = ANY) -> Blame:
         """What is to blame at or below a subschema that has no value."""
-        if place not in self._parts:
-            return Blame(place, None, "it is false")
-        self._path.add(place)
-        together = list(self._together(place))
+        if pointer not in self._parts:
+            return Blame(pointer, None, "it is false")
+        self._path.add(pointer)
+        together = list(self._together(pointer))
         for below in self._must_hold(together, types):
             part = self._parts.get(below)
             if below not in self._path and (part is None or self._impossible(part.formula)):
                 return self.deepest(below)
-        for beside in together[1:]:
-            if beside not in self._path and self._impossible(and_(Type(types), self._parts[beside].formula)):
-                return self.deepest(beside, types)
-        return self._conflict(place, types)
+        for other in together[1:]:
+            if other not in self._path and self._impossible(and_(Type(types), self._parts[other].formula)):
+                return self.deepest(other, types)
+        return self._conflict(pointer, types)
 
-    def _together(self, place: str) -> Iterator[str]:
+    def _together(self, pointer: str) -> Iterator[str]:
         """The subschema and those that hold of the same value if it does."""
-        todo = [place]
+        todo = [pointer]
         for one in todo:  # which grows
             yield one
             part = self._parts[one]
-            found = [f"{one}/allOf/{i}" for i in range(len(_array(part, "allOf")))]
-            found += [f"{one}/{union}/0" for union in ("anyOf", "oneOf") if len(_array(part, union)) == 1]
+            parts_of = [f"{one}/allOf/{i}" for i in range(len(_array(part, "allOf")))]
+            parts_of += [f"{one}/{union}/0" for union in ("anyOf", "oneOf") if len(_array(part, union)) == 1]
             target = _target(part)
             if target is not None and self._says(target, part.keywords["$ref"]):
-                found.append(target)
-            todo += [other for other in found if other in self._parts and other not in todo]
+                parts_of.append(target)
+            todo += [other for other in parts_of if other in self._parts and other not in todo]
 
-    def _says(self, place: str, formula: Formula) -> bool:
+    def _says(self, pointer: str, formula: Formula) -> bool:
         """Whether the subschema at a place is what a reference leads to: then it says the same."""
-        return place in self._parts and self._parts[place].formula is formula
+        return pointer in self._parts and self._parts[pointer].formula is formula
 
     def _must_hold(self, together: list[str], types: int) -> Iterator[str]:
         """Places of subschemas of members and items that must be there; false ones have no `Subschema`."""
-        parts = [self._parts[place] for place in together]
+        parts = [self._parts[pointer] for pointer in together]
         for part in parts:
             for formula in part.keywords.values():
                 types &= self._possible_types(formula)
         if types == OBJECT:
             needed = dict.fromkeys(name for part in parts for name in _array(part, "required") if isinstance(name, str))
-            for place, part in zip(together, parts, strict=True):
+            for pointer, part in zip(together, parts, strict=True):
                 declared = _object(part, "properties")
                 for name in needed:
-                    if name in declared and self._is_schema(f"{place}/properties/{escape(name)}", declared[name]):
-                        yield f"{place}/properties/{escape(name)}"
-                rest = f"{place}/additionalProperties"
-                if rest in self._parts and needed.keys() - declared and not _object(part, "patternProperties"):
-                    yield rest
+                    if name in declared and self._is_schema(f"{pointer}/properties/{escape(name)}", declared[name]):
+                        yield f"{pointer}/properties/{escape(name)}"
+                remaining = f"{pointer}/additionalProperties"
+                if remaining in self._parts and needed.keys() - declared and not _object(part, "patternProperties"):
+                    yield remaining
         elif types == ARRAY:
             least = max((count for part in parts if isinstance(count := _value(part, "minItems"), int)), default=0)
-            for place, part in zip(together, parts, strict=True):
-                yield from self._items(place, part, least)
+            for pointer, part in zip(together, parts, strict=True):
+                yield from self._items(pointer, part, least)
 
-    def _items(self, place: str, part: Subschema, least: int) -> Iterator[str]:
+    def _items(self, pointer: str, part: Subschema, least: int) -> Iterator[str]:
         listed = "items" if isinstance(part.schema.get("items"), list) else "prefixItems"
         prefix = _array(part, listed)
         for index, child in enumerate(prefix[:least]):
-            if self._is_schema(f"{place}/{listed}/{index}", child):
-                yield f"{place}/{listed}/{index}"
-        rest = f"{place}/additionalItems" if listed == "items" else f"{place}/items"
-        if least > len(prefix) and rest in self._parts:
-            yield rest
-        inner = f"{place}/contains"
+            if self._is_schema(f"{pointer}/{listed}/{index}", child):
+                yield f"{pointer}/{listed}/{index}"
+        remaining = f"{pointer}/additionalItems" if listed == "items" else f"{pointer}/items"
+        if least > len(prefix) and remaining in self._parts:
+            yield remaining
+        inner = f"{pointer}/contains"
         if "contains" in part.keywords and part.schema.get("minContains", 1) != 0 and inner in self._parts:
             yield inner
 
-    def _is_schema(self, place: str, schema: Any) -> bool:
-        return schema is False or place in self._parts
+    def _is_schema(self, pointer: str, schema: Any) -> bool:
+        return schema is False or pointer in self._parts
 
-    def _conflict(self, place: str, types: int) -> Blame:
+    def _conflict(self, pointer: str, types: int) -> Blame:
         """Which keywords of a subschema leave no value together: as few as can be."""
-        said = dict(self._parts[place].keywords)
+        said = dict(self._parts[pointer].keywords)
         if types != ANY:
             said[""] = Type(types)
         for keyword in list(said):
@@ -136,10 +136,10 @@ class _Search:
         words = [_named(word) for word in said]
         if len(words) == 1:
             keyword = next(iter(said))
-            if keyword == "$ref" and _target(self._parts[place]) in self._path:
-                return Blame(place, keyword, "'$ref' leads back to what needs it, without end")
-            return Blame(place, keyword or None, f"{words[0]} allows no value")
-        return Blame(place, None, f"{', '.join(words[:-1])} and {words[-1]} exclude each other")
+            if keyword == "$ref" and _target(self._parts[pointer]) in self._path:
+                return Blame(pointer, keyword, "'$ref' leads back to what needs it, without end")
+            return Blame(pointer, keyword or None, f"{words[0]} allows no value")
+        return Blame(pointer, None, f"{', '.join(words[:-1])} and {words[-1]} exclude each other")
 
 
 def _target(part: Subschema) -> str | None:

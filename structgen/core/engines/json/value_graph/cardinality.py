@@ -26,16 +26,16 @@ def is_endless(node: ValueNode, endless: Live) -> bool:
 def endless_nodes(nodes: Iterable[ValueNode]) -> set[ValueNode]:
     """The live nodes with endlessly many values: the least fixpoint."""
     waiting = [node for node in nodes if node.live]
-    found: set[ValueNode] = set()
+    endless: set[ValueNode] = set()
     changed = True
     while changed:
         changed = False
         for node in list(waiting):
-            if is_endless(node, found.__contains__):
-                found.add(node)
+            if is_endless(node, endless.__contains__):
+                endless.add(node)
                 waiting.remove(node)
                 changed = True
-    return found
+    return endless
 
 
 def count_values(node: ValueNode, enough: int, endless: Live, live: Live, listed: int) -> tuple[int, bool]:
@@ -48,7 +48,7 @@ def count_values(node: ValueNode, enough: int, endless: Live, live: Live, listed
     total, exact = node.flags.bit_count(), True
     for counts in ([choice.count() for choice in node.numbers], [spec.count() for spec in node.strings]):
         total += max((count for count, _ in counts), default=0)
-        exact = exact and len(counts) < 2 and all(known for _, known in counts)
+        exact = exact and len(counts) < 2 and all(is_exact for _, is_exact in counts)
     if total < enough and (node.objects or node.arrays or not exact):
         few = FewValues(live)
         limit = min(enough, listed)

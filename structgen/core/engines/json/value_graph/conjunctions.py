@@ -118,11 +118,11 @@ class Conjunctions:
     def number(self, literals: Conjunction) -> NumberChoice | None:
         """The automaton of the numbers that satisfy all ``literals``."""
         key = (literals, self._options.number_spellings, self._options.max_number_length)
-        known = _known_numbers.get(key, _UNKNOWN)
-        if known is _UNKNOWN:
+        made = _known_numbers.get(key, _UNKNOWN)
+        if made is _UNKNOWN:
             self._context.budget.spend(NUMBER_STEPS)
-            known = _known_numbers.remember(key, self._number(literals))
-        return cast("NumberChoice | None", known)
+            made = _known_numbers.remember(key, self._number(literals))
+        return cast("NumberChoice | None", made)
 
     def _number(self, literals: Conjunction) -> NumberChoice | None:
         least: tuple[Fraction, bool] | None = None  # bound, exclusive
@@ -166,17 +166,17 @@ class Conjunctions:
         )
         limit = self._options.max_number_length
         limited = spec.with_ends() if limit == "auto" else replace(spec, max_length=limit)
-        found = automaton(limited)
-        return None if found.is_empty else NumberChoice(found, limit == "auto" and limited is not spec)
+        result = automaton(limited)
+        return None if result.is_empty else NumberChoice(result, limit == "auto" and limited is not spec)
 
     # --- strings ---
     def string(self, literals: Conjunction) -> StringAlternative | None:
         """Either the strings themselves, or an automaton with length bounds."""
         key = (literals, self._options.max_string_length, self._options.max_automaton_states)
-        known = _known_strings.get(key, _UNKNOWN)
-        if known is _UNKNOWN:
-            known = _known_strings.remember(key, self._string(literals))
-        return cast("StringAlternative | None", known)
+        made = _known_strings.get(key, _UNKNOWN)
+        if made is _UNKNOWN:
+            made = _known_strings.remember(key, self._string(literals))
+        return cast("StringAlternative | None", made)
 
     def _string(self, literals: Conjunction) -> StringAlternative | None:
         limit = self._options.max_string_length
@@ -192,8 +192,8 @@ class Conjunctions:
                 values = tuple(
                     [value for value in values if not any(_may_be_of_format(literal, value) for literal in others)]
                 )
-                rest, refs = and_(*others), self._context.lowered.refs
-                values = tuple([value for value in values if evaluate(rest, value, refs)])
+                remaining, refs = and_(*others), self._context.lowered.refs
+                values = tuple([value for value in values if evaluate(remaining, value, refs)])
             return EnumSpec(values) if values else None
         least, most = 0, limit
         quoted = next((literal for literal in literals if isinstance(literal, Quoted)), None)
@@ -291,7 +291,7 @@ class Conjunctions:
         items = [base.item(index) for index in range(max(len(base.prefix), second + 1))]
         items[first] = items[second] = self._node(and_(*both))
         least = max(base.least, second + 1)
-        return ArraySpec(items, base.rest, least, base.most, equal=(first, second))
+        return ArraySpec(items, base.remaining, least, base.most, equal=(first, second))
 
     def array(self, literals: Conjunction) -> ArraySpec | CountedSpec | None:
         """Item nodes by position, and the number of items; an automaton where items are counted by what they are."""
@@ -327,8 +327,8 @@ class Conjunctions:
             most = self._most_items(least, ranges, counted)
         if counted:
             return self._counted.build(CountedPlan(ranges, counted, least, most, bool(distinct)))
-        prefix, rest = self._items(ranges)
-        return ArraySpec(prefix, rest, least, most, distinct)
+        prefix, remaining = self._items(ranges)
+        return ArraySpec(prefix, remaining, least, most, distinct)
 
     def _most_items(
         self, least: int, ranges: list[tuple[int, int | None, Formula]], counted: list[Counter]
@@ -358,9 +358,9 @@ class Conjunctions:
         wide = [(lo, hi, value) for lo, hi, value in ranges if hi != lo + 1]
         self._context.budget.spend(end * (1 + len(wide)))
         prefix = []
-        for place in range(end):
-            values = [value for lo, hi, value in wide if lo <= place and (hi is None or place < hi)]
-            prefix.append(node(and_(*values, *single.get(place, ()))))
+        for index in range(end):
+            values = [value for lo, hi, value in wide if lo <= index and (hi is None or index < hi)]
+            prefix.append(node(and_(*values, *single.get(index, ()))))
         return prefix, node(and_(*[value for _, hi, value in ranges if hi is None]))
 
     # --- objects ---

@@ -42,7 +42,7 @@ def counters(literals: Iterable[Formula]) -> list[Counter]:
     """The counters of an array conjunction: one a formula for counts, one each for "not all items are"."""
     least: dict[Formula, int] = {}
     most: dict[Formula, int] = {}
-    found = []
+    conditions = []
     for literal in literals:
         atom = literal.arg if isinstance(literal, Not) else literal
         if isinstance(atom, Items) and atom.value is not TRUE:
@@ -51,9 +51,9 @@ def counters(literals: Iterable[Formula]) -> list[Counter]:
             else:
                 most[atom.value] = min(most.get(atom.value, atom.n - 1), atom.n - 1)
         elif isinstance(atom, Idx) and atom is not literal:
-            found.append(Counter(not_(unordered(atom.value)), atom.lo, atom.hi, 1, None))
+            conditions.append(Counter(not_(unordered(atom.value)), atom.lo, atom.hi, 1, None))
     both = [Counter(value, 0, None, least.get(value, 0), most.get(value)) for value in {**least, **most}]
-    return [*both, *found]
+    return [*both, *conditions]
 
 
 @dataclass(frozen=True)
@@ -95,20 +95,20 @@ class CountedArrays:
         numbers = {start: 0}
         states: list[CountedState] = []
         for state in numbers_of(numbers):
-            place, *counts = state
+            position, *counts = state
             choices, needs = [], []
-            if plan.most is None or place < plan.most:
-                for value, after in self._choices(plan, place, counts):
-                    following = (min(place + 1, last), *after)
+            if plan.most is None or position < plan.most:
+                for value, after in self._choices(plan, position, counts):
+                    following = (min(position + 1, last), *after)
                     choices.append((self._node(value), numbers.setdefault(following, len(numbers))))
                     # items before a counter's first place may satisfy what it counts, too
                     before = [
-                        count + min(place, counter.lo)
+                        count + min(position, counter.lo)
                         for counter, count, later in zip(plan.counters, counts, after, strict=True)
                         if later > count
                     ]
-                    needs.append(1 + min([*before, place if place < last else ENDLESS]))
-            closes = place >= plan.least and all(
+                    needs.append(1 + min([*before, position if position < last else ENDLESS]))
+            closes = position >= plan.least and all(
                 count >= c.least for count, c in zip(counts, plan.counters, strict=True)
             )
             states.append(CountedState(closes, choices, needs))
@@ -120,13 +120,13 @@ class CountedArrays:
                 )
         return CountedSpec(states, plan.distinct)
 
-    def _choices(self, plan: CountedPlan, place: int, counts: list[int]) -> Iterator[tuple[Formula, list[int]]]:
+    def _choices(self, plan: CountedPlan, position: int, counts: list[int]) -> Iterator[tuple[Formula, list[int]]]:
         """What the item at a place may satisfy, and the counts after it."""
         self._budget.spend(len(plan.ranges))
-        base = and_(*[v for lo, hi, v in plan.ranges if lo <= place and (hi is None or place < hi)])
+        base = and_(*[v for lo, hi, v in plan.ranges if lo <= position and (hi is None or position < hi)])
         options = []
         for counter, count in zip(plan.counters, counts, strict=True):
-            options.append(list(self._options(counter, place, count, base, plan.distinct)))
+            options.append(list(self._options(counter, position, count, base, plan.distinct)))
         for choice in product(*options):
             self._budget.spend(CHOICE_STEPS * len(choice))
             value = and_(base, *[formula for formula, _ in choice])
@@ -134,14 +134,14 @@ class CountedArrays:
                 yield value, [count for _, count in choice]
 
     def _options(
-        self, counter: Counter, place: int, count: int, base: Formula, strict: bool
+        self, counter: Counter, position: int, count: int, base: Formula, strict: bool
     ) -> Iterator[tuple[Formula, int]]:
         """For one counter: condition on the item, count after it.
 
         An item that is not counted need not fail the formula while there is no upper limit, nor one that is counted
         satisfy it once there are enough. ``strict``: they do, so that distinct items are counted as what they are.
         """
-        inside = counter.lo <= place and (counter.hi is None or place < counter.hi)
+        inside = counter.lo <= position and (counter.hi is None or position < counter.hi)
         if not inside or (counter.most is None and count >= counter.least):
             yield TRUE, count
             return

@@ -91,20 +91,20 @@ def discriminator(
     ``context``: formulas whose lists of values count, but which are no choices themselves.
     """
     listing, deciding = Counter[str](), Counter[str]()
-    known: dict[Formula, tuple[bool, bool]] = {}
+    decided: dict[Formula, tuple[bool, bool]] = {}
     for unit in units:
-        lists, decides = _members(unit, restrict, known)
+        lists, decides = _members(unit, restrict, decided)
         listing.update(lists)
         deciding.update(decides)
     for formula in context:
-        listing.update(_members(formula, restrict, known)[0])
+        listing.update(_members(formula, restrict, decided)[0])
     names = (name for name in deciding if listing[name] and name not in done)
     best = max(names, key=deciding.__getitem__, default=None)
     return best if best is not None and deciding[best] > 1 else None
 
 
 def _members(
-    formula: Formula, restrict: Restrict, known: dict[Formula, tuple[bool, bool]]
+    formula: Formula, restrict: Restrict, decided: dict[Formula, tuple[bool, bool]]
 ) -> tuple[list[str], list[str]]:
     """The members of which a formula lists values, and those whose named values decide some of it."""
     lists: dict[str, None] = {}  # (no sets: of members that decide as much the first is taken, the same each time)
@@ -112,13 +112,13 @@ def _members(
     for atom in atoms(formula):
         if not isinstance(atom.keys, Enum) or len(atom.keys.values) != 1 or atom.value is FALSE:
             continue
-        found = known.get(atom.value)
-        if found is None:
-            found = known[atom.value] = _what_decides(atom.value, restrict)
+        verdict = decided.get(atom.value)
+        if verdict is None:
+            verdict = decided[atom.value] = _what_decides(atom.value, restrict)
         name = atom.keys.values[0]
-        if isinstance(name, str) and found[1]:
+        if isinstance(name, str) and verdict[1]:
             decides[name] = None
-            if found[0]:
+            if verdict[0]:
                 lists[name] = None
     return list(lists), list(decides)
 
@@ -180,14 +180,14 @@ class Cases:
 
     def _find_opaque(self, conditions: Iterable[Formula], count: Counter[int]) -> dict[int, list[Formula]]:
         """By type, the atoms other than enumerations that are to be decided for each of ``count`` named values."""
-        found: dict[int, list[Formula]] = {}
+        opaque: dict[int, list[Formula]] = {}
         for kind in KINDS:
             parts = (self._restrict(condition, kind) for condition in conditions) if count[kind] else ()
-            found[kind] = list(dict.fromkeys(atom for part in parts for atom in _opaque(part)))
-            if len(found[kind]) * count[kind] > MAX_EVALUATED:
-                found[kind] = []
-            self._evaluated.update(dict.fromkeys(found[kind]))
-        return found
+            opaque[kind] = list(dict.fromkeys(atom for part in parts for atom in _opaque(part)))
+            if len(opaque[kind]) * count[kind] > MAX_EVALUATED:
+                opaque[kind] = []
+            self._evaluated.update(dict.fromkeys(opaque[kind]))
+        return opaque
 
     def _all_cells(self) -> Iterator[Cell]:
         yield from self._values
@@ -223,37 +223,37 @@ class Cases:
 
     # --- reduction ---
     def _concerns(self, formula: Formula) -> bool:
-        known = self._concerned.get(formula)
-        if known is None:
+        concerns = self._concerned.get(formula)
+        if concerns is None:
             if isinstance(formula, All):
-                known = covers(formula.keys, self._name)
+                concerns = covers(formula.keys, self._name)
             elif isinstance(formula, Not):
-                known = self._concerns(formula.arg)
+                concerns = self._concerns(formula.arg)
             else:
-                known = isinstance(formula, (And, Or, One)) and any([self._concerns(part) for part in formula.args])
-            self._concerned[formula] = known
-        return known
+                concerns = isinstance(formula, (And, Or, One)) and any([self._concerns(part) for part in formula.args])
+            self._concerned[formula] = concerns
+        return concerns
 
     def _touches(self, formula: Formula) -> frozenset[Cell]:
         """The named cells on which a formula may differ from the unnamed values of their type."""
-        known = self._touched.get(formula)
-        if known is None:
+        touched = self._touched.get(formula)
+        if touched is None:
             if not self._concerns(formula):
-                known = frozenset()
+                touched = frozenset()
             elif isinstance(formula, All):
                 restricted = [(kind, self._restrict(formula.value, kind)) for kind in KINDS]
-                known = frozenset(
+                touched = frozenset(
                     self._cells[kind, value] for kind, part in restricted for listed in _listings(part)
                     for value in listed.values
                 )  # fmt: skip
                 decided = {kind for kind, part in restricted if not self._evaluated.keys().isdisjoint(_opaque(part))}
-                known |= {cell for cell in self._values if cell.kind in decided}
+                touched |= {cell for cell in self._values if cell.kind in decided}
             elif isinstance(formula, Not):
-                known = self._touches(formula.arg)
+                touched = self._touches(formula.arg)
             else:
-                known = self._index(formula)
-            self._touched[formula] = known
-        return known
+                touched = self._index(formula)
+            self._touched[formula] = touched
+        return touched
 
     def _index(self, formula: Formula) -> frozenset[Cell]:
         children = self._children[formula] = {}
@@ -269,16 +269,16 @@ class Cases:
         if cell.named and cell not in self._touches(formula):
             cell = Cell(cell.kind)
         key = (formula, cell)
-        known = self._reduced.get(key)
-        if known is None:
+        reduced = self._reduced.get(key)
+        if reduced is None:
             if isinstance(formula, All):
-                known = self._atom(formula, cell)
+                reduced = self._atom(formula, cell)
             elif isinstance(formula, Not):
-                known = not_(self._reduce(formula.arg, cell))
+                reduced = not_(self._reduce(formula.arg, cell))
             else:
-                known = self._compound(formula, cell)
-            self._reduced[key] = known
-        return known
+                reduced = self._compound(formula, cell)
+            self._reduced[key] = reduced
+        return reduced
 
     def _compound(self, formula: Formula, cell: Cell) -> Formula:
         cls = formula.__class__
@@ -295,25 +295,25 @@ class Cases:
             skip = set(special)
             parts += [residual for part, residual in plain.items() if part not in skip]
         else:
-            rest = dict(plain)
+            remaining = dict(plain)
             for part in special:
-                rest.pop(part, None)
-            parts += rest.values()
+                remaining.pop(part, None)
+            parts += remaining.values()
         return _COMPOUND[cls](*parts)
 
     def _unnamed(self, formula: Formula, cell: Cell) -> dict[Formula, Formula]:
         """What the parts of a compound say in a cell without names, the neutral ones left out."""
         key = (formula, cell)
-        known = self._plain.get(key)
-        if known is None:
+        unnamed = self._plain.get(key)
+        if unnamed is None:
             neutral = _NEUTRAL[formula.__class__]
             self._budget.spend(10 + len(formula.args))  # type: ignore[attr-defined]
-            known = self._plain[key] = {
+            unnamed = self._plain[key] = {
                 part: residual
                 for part in formula.args  # type: ignore[attr-defined]
                 if (residual := self._reduce(part, cell)) is not neutral
             }
-        return known
+        return unnamed
 
     def _atom(self, atom: All, cell: Cell) -> Formula:
         single = isinstance(atom.keys, Enum)
@@ -354,36 +354,36 @@ def _holds(atom: Formula, value: Canonical) -> bool | None:
 
 
 def _truth(
-    restricted: Formula, cell: Cell, evaluated: Container[Formula], known: dict[Formula, bool | None]
+    restricted: Formula, cell: Cell, evaluated: Container[Formula], truths: dict[Formula, bool | None]
 ) -> bool | None:
     """Truth of a restricted condition on a cell: of atoms other than enumerations, only for named values.
 
-    ``known``: of the parts that were looked at for this cell.
+    ``truths``: of the parts that were looked at for this cell.
     """
-    if restricted not in known:
-        known[restricted] = _looked_at(restricted, cell, evaluated, known)
-    return known[restricted]
+    if restricted not in truths:
+        truths[restricted] = _looked_at(restricted, cell, evaluated, truths)
+    return truths[restricted]
 
 
 def _looked_at(
-    restricted: Formula, cell: Cell, evaluated: Container[Formula], known: dict[Formula, bool | None]
+    restricted: Formula, cell: Cell, evaluated: Container[Formula], truths: dict[Formula, bool | None]
 ) -> bool | None:
     if isinstance(restricted, Type):
         return restricted.mask == ANY
     if isinstance(restricted, Enum):
         return bool(cell.named) and cell.named[0] in restricted.members
     if isinstance(restricted, Not):
-        inner = _truth(restricted.arg, cell, evaluated, known)
+        inner = _truth(restricted.arg, cell, evaluated, truths)
         return None if inner is None else not inner
     if isinstance(restricted, (And, Or)):
-        found = [_truth(part, cell, evaluated, known) for part in restricted.args]
+        verdicts = [_truth(part, cell, evaluated, truths) for part in restricted.args]
         settled = isinstance(restricted, Or)
-        if settled in found:
+        if settled in verdicts:
             return settled
-        return None if None in found else not settled
+        return None if None in verdicts else not settled
     if isinstance(restricted, One):
-        found = [_truth(part, cell, evaluated, known) for part in restricted.args]
-        if found.count(True) > 1:
+        verdicts = [_truth(part, cell, evaluated, truths) for part in restricted.args]
+        if verdicts.count(True) > 1:
             return False
-        return None if None in found else found.count(True) == 1
+        return None if None in verdicts else verdicts.count(True) == 1
     return _holds(restricted, cell.named[0]) if cell.named and restricted in evaluated else None

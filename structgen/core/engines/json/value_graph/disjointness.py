@@ -28,34 +28,34 @@ class Outline:
 
 def outline(formula: Formula) -> Outline:
     """The outline of a formula over objects; what it says beyond plain literals is left out."""
-    found = Outline()
+    made = Outline()
     for literal in formula.args if isinstance(formula, And) else (formula,):
         name, value = about_key(literal)
         if name is None:
             if isinstance(literal, All) and literal.value is FALSE:
-                _allow(found, literal.keys)
+                _allow(made, literal.keys)
         elif value is None:
-            found.required.add(name)
+            made.required.add(name)
         else:
             value = spelled(value)
             for part in value.args if isinstance(value, And) else (value,):
-                _limit(found, name, part)
-    return found
+                _limit(made, name, part)
+    return made
 
 
-def _allow(found: Outline, forbidden: Formula) -> None:
+def _allow(made: Outline, forbidden: Formula) -> None:
     if forbidden is TRUE:
-        found.allowed = frozenset()
+        made.allowed = frozenset()
     elif isinstance(forbidden, Not) and isinstance(forbidden.arg, Enum):
         names = forbidden.arg.members
-        found.allowed = names if found.allowed is None else found.allowed & names
+        made.allowed = names if made.allowed is None else made.allowed & names
 
 
-def _limit(found: Outline, name: str, value: Formula) -> None:
+def _limit(made: Outline, name: str, value: Formula) -> None:
     if isinstance(value, Type):
-        found.types[name] = found.types.get(name, ANY) & value.mask
+        made.types[name] = made.types.get(name, ANY) & value.mask
     elif isinstance(value, Enum):
-        found.values[name] = found.values.get(name, value.members) & value.members
+        made.values[name] = made.values.get(name, value.members) & value.members
 
 
 def exclude(one: Outline, two: Outline) -> bool:
@@ -81,20 +81,20 @@ def _is_impossible(name: str, one: Outline, two: Outline) -> bool:
 def candidates(parts: Sequence[Formula], budget: StepBudget) -> Iterator[tuple[int, int]]:
     """Pairs of places whose parts do not exclude each other on their face, the greater first."""
     outlines = [outline(part) for part in parts]
-    uses = Counter(name for found in outlines for name in found.required)
+    uses = Counter(name for described in outlines for name in described.required)
     rarest: dict[str | None, list[int]] = {}
-    for place, found in enumerate(outlines):
-        rarest.setdefault(min(found.required, key=uses.__getitem__, default=None), []).append(place)
-    open_ones = [place for place, found in enumerate(outlines) if found.allowed is None]
-    for first, found in enumerate(outlines):
-        if found.allowed is None:
+    for number, described in enumerate(outlines):
+        rarest.setdefault(min(described.required, key=uses.__getitem__, default=None), []).append(number)
+    open_ones = [number for number, described in enumerate(outlines) if described.allowed is None]
+    for first, described in enumerate(outlines):
+        if described.allowed is None:
             near = open_ones
         else:
-            near = [place for name in (None, *found.allowed) for place in rarest.get(name, ())]
+            near = [number for name in (None, *described.allowed) for number in rarest.get(name, ())]
         budget.spend(len(near))
         for second in near:
             closed = outlines[second].allowed is not None
             # two closed ones may meet twice, one closed and one open one only here
-            seen = second >= first if found.allowed is None or closed else second == first
-            if not seen and not exclude(found, outlines[second]):
+            seen = second >= first if described.allowed is None or closed else second == first
+            if not seen and not exclude(described, outlines[second]):
                 yield max(first, second), min(first, second)

@@ -180,18 +180,18 @@ def _tables(arrays: Arrays) -> tuple[list[npt.NDArray[np.int32]], list[tuple[int
     if flat.shape != (shapes.prod(axis=1).sum(),) or arrays["ends"].shape != (ends,) or flat.dtype != np.uint16:
         raise ValueError("automata of another shape")
     pairs = zip(cells, shapes.tolist(), classes, strict=True)
-    return [expanded(flat[low:high].reshape(shape), own) for (low, high), shape, own in pairs], states
+    return [expanded(flat[low:high].reshape(shape), part) for (low, high), shape, part in pairs], states
 
 
-def _read_string(found: Any, parts: list[tuple[Any, Any]]) -> StringAlternative:
-    if isinstance(found, list):
-        return EnumSpec(tuple(found))
-    least, most = found["lengths"]
-    if "quoted" in found:
-        return QuoteSpec(known_corpus(found["quoted"], found["boundary"], found["fold"]), least, most)
+def _read_string(entry: Any, parts: list[tuple[Any, Any]]) -> StringAlternative:
+    if isinstance(entry, list):
+        return EnumSpec(tuple(entry))
+    least, most = entry["lengths"]
+    if "quoted" in entry:
+        return QuoteSpec(known_corpus(entry["quoted"], entry["boundary"], entry["fold"]), least, most)
     dfa = None
-    if found["dfa"] is not None:
-        table, ends = parts[found["dfa"]]
+    if entry["dfa"] is not None:
+        table, ends = parts[entry["dfa"]]
         dfa = Dfa(table, ends != 0)
         if check_automaton(table, dfa.accepting.view(np.uint8)) >= 0:
             raise ValueError("an automaton leads nowhere")
@@ -224,25 +224,25 @@ def _read_object(
     nodes: list[ValueNode], parts: list[tuple[Any, Any]], *, keys: Any, required: Any, dependents: Any, counts: Any,
     others: Any, forbidden: Any, existentials: int, choices: Any, other_choices: Any,
 ) -> ObjectSpec:  # fmt: skip
-    def ways(found: Any) -> list[tuple[ValueNode, int]]:
-        return [(nodes[place], bits) for place, bits in found]
+    def pairs(entries: Any) -> list[tuple[ValueNode, int]]:
+        return [(nodes[number], bits) for number, bits in entries]
 
-    rest = None
+    remaining = None
     if others is not None:
         part, places, words = others
         automaton = every_text() if part is None else LabelledDfa(*parts[part])
-        rest = KeyClasses(automaton, [nodes[place] for place in places], words)
+        remaining = KeyClasses(automaton, [nodes[number] for number in places], words)
     return ObjectSpec(
-        {name: nodes[place] for name, place in keys},
+        {name: nodes[number] for name, number in keys},
         set(required),
         {name: set(names) for name, names in dependents},
         counts[0],
         counts[1],
-        rest,
+        remaining,
         forbidden=set(forbidden),
         existentials=existentials,
-        choices={name: ways(found) for name, found in choices},
-        other_choices=[ways(found) for found in other_choices],
+        choices={name: pairs(entries) for name, entries in choices},
+        other_choices=[pairs(entries) for entries in other_choices],
     )
 
 
@@ -251,10 +251,10 @@ def _read_array(
     live: Any = None,
 ) -> ArraySpec | CountedSpec:  # fmt: skip
     if items is not None:
-        prefix, rest = items
-        return ArraySpec([nodes[place] for place in prefix], nodes[rest], counts[0], counts[1], distinct)
+        prefix, remaining = items
+        return ArraySpec([nodes[number] for number in prefix], nodes[remaining], counts[0], counts[1], distinct)
     read = [
-        CountedState(closes, [(nodes[place], after) for place, after in choices], needs)
+        CountedState(closes, [(nodes[number], after) for number, after in choices], needs)
         for closes, choices, needs in states
     ]
     return CountedSpec(read, distinct, live)

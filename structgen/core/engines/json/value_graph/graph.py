@@ -148,12 +148,12 @@ class ValueGraph:
         try:
             lowered, parts = self.lowered.parts()
             types = ANY if formula is whole else OBJECT
-            found = blame(parts, types, lambda part: _has_value(lowered, part), possible_types)
+            blamed = blame(parts, types, lambda part: _has_value(lowered, part), possible_types)
         except (SchemaTooComplexError, RecursionError):
             return UnsatisfiableSchemaError(message, hint=hint)
-        what = ", since none satisfies this part of it, which must hold" if found.pointer else ""
-        message = f"{message}{what}: {found.reason}"
-        return UnsatisfiableSchemaError(message, pointer=found.pointer, keyword=found.keyword, hint=hint)
+        what = ", since none satisfies this part of it, which must hold" if blamed.pointer else ""
+        message = f"{message}{what}: {blamed.reason}"
+        return UnsatisfiableSchemaError(message, pointer=blamed.pointer, keyword=blamed.keyword, hint=hint)
 
     def _check_distinct(self, root: ValueNode, new: list[ValueNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
@@ -183,14 +183,14 @@ class ValueGraph:
     def _adopt(self, node: ValueNode) -> None:
         """Take a shared node with all that it leads to, for what it cost when it was new: budgets forget nothing."""
         self.nodes[node.formula] = node
-        found = [node]
-        for node in found:
+        adopted = [node]
+        for node in adopted:
             self.budget.spend(node.steps)
             if node.objects or node.arrays:
                 for child in node.children():
                     if child.formula not in self.nodes:
                         self.nodes[child.formula] = child
-                        found.append(child)
+                        adopted.append(child)
 
     def _drain(self) -> None:
         while self._pending:
@@ -251,27 +251,27 @@ class ValueGraph:
         restricted = self.normal_form.restrict(formula, kind)
         if restricted is FALSE or restricted is TRUE:
             return restricted is TRUE
-        known = self._overlaps.get((restricted, kind))
-        if known is None:
+        overlap = self._overlaps.get((restricted, kind))
+        if overlap is None:
             if self._depth == MAX_PROBES:
                 return True
             if self._has_witness(restricted, kind):
                 return True
             self._depth += 1
             try:
-                known = self._overlaps[restricted, kind] = self._probe(restricted, kind)
+                overlap = self._overlaps[restricted, kind] = self._probe(restricted, kind)
             finally:
                 self._depth -= 1
-        return known
+        return overlap
 
     def _has_witness(self, restricted: Formula, kind: int) -> bool:
         """Whether a value was guessed. That costs the same each time, whatever came before."""
-        known = self._witnesses.get((restricted, kind))
-        if known is None:
-            found, steps = witness(restricted, kind, self.lowered.refs)
-            known = self._witnesses[restricted, kind] = bool(found), steps
-        self.budget.spend(known[1])
-        return known[0]
+        entry = self._witnesses.get((restricted, kind))
+        if entry is None:
+            values, steps = witness(restricted, kind, self.lowered.refs)
+            entry = self._witnesses[restricted, kind] = bool(values), steps
+        self.budget.spend(entry[1])
+        return entry[0]
 
     def _probe(self, formula: Formula, kind: int) -> bool:
         """Expand the value node apart from the work in progress and solve what it reaches."""

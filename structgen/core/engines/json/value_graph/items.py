@@ -36,7 +36,7 @@ class ArraySpec:
     """
 
     prefix: list[ValueNode]
-    rest: ValueNode
+    remaining: ValueNode
     least: int
     most: int | None
     distinct: bool | None = None
@@ -45,11 +45,11 @@ class ArraySpec:
 
     def item(self, index: int) -> ValueNode:
         """The node of an item."""
-        return self.prefix[index] if index < len(self.prefix) else self.rest
+        return self.prefix[index] if index < len(self.prefix) else self.remaining
 
     def children(self) -> list[ValueNode]:
         """The nodes that it leads to, with repetition."""
-        return [*self.prefix, self.rest]
+        return [*self.prefix, self.remaining]
 
     def may_close(self, state: int) -> bool:
         """Whether the array may end in a state."""
@@ -66,14 +66,14 @@ class ArraySpec:
             return False
         if self.distinct is not True or self.least < 2:
             return True
-        known = True
-        for place in range(min(self.least, len(self.prefix) + 1)):
-            need = place + 1 if place < len(self.prefix) else self.least
-            found, exact = count(self.item(place), need)
-            if found < need:
+        exact_so_far = True
+        for index in range(min(self.least, len(self.prefix) + 1)):
+            need = index + 1 if index < len(self.prefix) else self.least
+            distinct_values, exact = count(self.item(index), need)
+            if distinct_values < need:
                 self.uncertain = not exact or bool(self.prefix)
                 return False
-            known = known and exact
+            exact_so_far = exact_so_far and exact
         self.uncertain = False
         return True
 
@@ -83,11 +83,11 @@ class ArraySpec:
         for index, node in enumerate(self.prefix):
             if not live(node):
                 return min(limit, index)
-        if not live(self.rest):
+        if not live(self.remaining):
             return min(limit, len(self.prefix))
         if self.distinct is True and not self.prefix and limit == math.inf:
-            found, exact = count(self.rest, 1 << 20)
-            return found if exact and found < 1 << 20 else limit
+            number_of_values, exact = count(self.remaining, 1 << 20)
+            return number_of_values if exact and number_of_values < 1 << 20 else limit
         return limit
 
     @property
@@ -109,11 +109,11 @@ class ArraySpec:
         """Whether it has endlessly many values, given which nodes have."""
         if not all(node.live for node in self.prefix[: self.least]):
             return False
-        if self.most is None and self.rest.live and all(node.live for node in self.prefix):
-            return self.distinct is not True or endless(self.rest)
+        if self.most is None and self.remaining.live and all(node.live for node in self.prefix):
+            return self.distinct is not True or endless(self.remaining)
         places = len(self.prefix) + 1 if self.most is None else min(self.most, len(self.prefix) + 1)
-        for place in range(places):
-            node = self.item(place)
+        for index in range(places):
+            node = self.item(index)
             if not node.live:
                 return False
             if endless(node):
@@ -123,7 +123,7 @@ class ArraySpec:
     # --- what completes it ---
     def needed(self) -> list[ValueNode]:
         """The nodes that the least that completes it may depend on."""
-        return self.prefix[: self.least] + [self.rest] * (self.least > len(self.prefix))
+        return self.prefix[: self.least] + [self.remaining] * (self.least > len(self.prefix))
 
     def completion(self, state: int, cost: Callable[[ValueNode], int], separator: int) -> tuple[ValueNode, ...] | None:
         """The nodes of the fewest items that lead from a state to where it may close; None: too many."""
@@ -138,7 +138,7 @@ class ArraySpec:
 
     def encoded(self, number: dict[ValueNode, int]) -> dict[str, Any]:
         """As plain JSON, for files; ``number``: of each node."""
-        items = [[number[node] for node in self.prefix], number[self.rest]]
+        items = [[number[node] for node in self.prefix], number[self.remaining]]
         return {"items": items, "counts": [self.least, self.most], "distinct": self.distinct}
 
 
@@ -174,25 +174,27 @@ class CountedSpec:
 
     def live_choices(self, state: int) -> list[tuple[ValueNode, int]]:
         """Those of `following` that have a value and lead on."""
-        return [way for way in self.states[state].choices if way[0].live and self.live[way[1]]]
+        return [choice for choice in self.states[state].choices if choice[0].live and self.live[choice[1]]]
 
     # --- whether it has values ---
     def is_live(self, live: Live, count: Count) -> bool:
         """Whether the array has a value, given which nodes have. Sets ``live`` (a state may close, or an item leads to
         a live one) and ``uncertain``."""
-        found = [state.closes for state in self.states]
+        live_states = [state.closes for state in self.states]
         distance = [0 if state.closes else 1 << 30 for state in self.states]
         changed = True
         while changed:
             changed = False
-            for number in range(len(found) - 1, -1, -1):
-                steps = [distance[after] + 1 for node, after in self.following(number) if found[after] and live(node)]
+            for number in range(len(live_states) - 1, -1, -1):
+                steps = [
+                    distance[after] + 1 for node, after in self.following(number) if live_states[after] and live(node)
+                ]
                 if steps and min(steps) < distance[number]:
                     distance[number] = min(steps)
-                    found[number] = changed = True
-        self.live = found
-        self.uncertain = self.distinct and found[0] and not self._enough_distinct(distance, live, count)
-        return found[0] and not self.uncertain
+                    live_states[number] = changed = True
+        self.live = live_states
+        self.uncertain = self.distinct and live_states[0] and not self._enough_distinct(distance, live, count)
+        return live_states[0] and not self.uncertain
 
     def _enough_distinct(self, distance: list[int], live: Live, count: Count) -> bool:
         """Whether every state surely leads to its end by new items, whatever items there are already."""
@@ -224,13 +226,13 @@ class CountedSpec:
 
     def endless_states(self, endless: Live) -> list[bool]:
         """Which states have endlessly many completions. Cycles are loops, since counts only grow."""
-        found = [False] * len(self.states)
-        for number in range(len(found) - 1, -1, -1):
+        states = [False] * len(self.states)
+        for number in range(len(states) - 1, -1, -1):
             if self.live[number]:
                 for node, after in self.live_choices(number):
                     loops = after == number and not self.distinct
-                    found[number] |= loops or endless(node) or (after != number and found[after])
-        return found
+                    states[number] |= loops or endless(node) or (after != number and states[after])
+        return states
 
     # --- what completes it ---
     def needed(self) -> list[ValueNode]:

@@ -52,10 +52,10 @@ def truth(keys: Formula, facts: dict[Formula, bool]) -> bool:
 
     That of parts is added to ``facts``, so that those that are shared are looked at once.
     """
-    known = facts.get(keys)
-    if known is None:
-        known = facts[keys] = _looked_at(keys, facts)
-    return known
+    verdict = facts.get(keys)
+    if verdict is None:
+        verdict = facts[keys] = _looked_at(keys, facts)
+    return verdict
 
 
 def _looked_at(keys: Formula, facts: dict[Formula, bool]) -> bool:
@@ -99,13 +99,13 @@ def choices(
                 open_conditions.append((bit, condition))
             else:
                 certain |= bit
-    found = [(node(base), certain)] if certain else []
+    options = [(node(base), certain)] if certain else []
     for size in range(1, len(open_conditions) + 1):
         for chosen in combinations(open_conditions, size):
             value = and_(base, *[condition for _, condition in chosen])
             if value is not FALSE and possible(value):
-                found.append((node(value), certain | sum(bit for bit, _ in chosen)))
-    return found
+                options.append((node(value), certain | sum(bit for bit, _ in chosen)))
+    return options
 
 
 # A class of undeclared keys with at most this many words is spelled out as declared keys.
@@ -145,9 +145,9 @@ class ObjectBuilder:
 
     def depend(self, clause: Or) -> None:
         """A key whose presence requires others."""
-        found = dependency(clause)
-        assert found is not None
-        self._dependents.setdefault(found[0], set()).update(found[1])
+        needs = dependency(clause)
+        assert needs is not None
+        self._dependents.setdefault(needs[0], set()).update(needs[1])
 
     def order(self, names: Iterable[str]) -> None:
         """The declared order of keys; of several, the first that names a key decides."""
@@ -169,8 +169,8 @@ class ObjectBuilder:
             return
         for name in keys.values:
             if name.__class__ is str:
-                known = members.get(name)
-                members[name] = value if known is None else and_(known, value)
+                present = members.get(name)
+                members[name] = value if present is None else and_(present, value)
 
     def build(self) -> ObjectSpec | None:
         """The spec, or None if too few keys are allowed on its face."""
@@ -230,12 +230,12 @@ class ObjectBuilder:
         """What a named key's value satisfies: what names the key says, and the rules whose class it is in."""
         if not encodable(name):
             return FALSE
-        found = self._members.get(name, TRUE)
+        value_of = self._members.get(name, TRUE)
         self._context.budget.spend(RULE_STEPS * len(self._rules))
         for keys, value in self._rules:
             if self._holds(keys, name):
-                found = and_(found, value)
-        return found
+                value_of = and_(value_of, value)
+        return value_of
 
     def _holds(self, keys: Formula, name: str) -> bool:
         if keys.__class__ is Not and keys.arg.__class__ is Enum:
@@ -283,7 +283,7 @@ class ObjectBuilder:
         classes: list[int] = []
         for signature in sides.kinds:
             facts = dict.fromkeys(atoms, True)  # an unknown format is no condition
-            facts.update({atoms[place]: bool(signature >> i & 1) for i, place in enumerate(places)})
+            facts.update({atoms[position]: bool(signature >> i & 1) for i, position in enumerate(places)})
             value = self._of_class(facts)
             classes.append(0 if value[0] is FALSE else formulas.setdefault(value, len(formulas) + 1))
         return self._counted(classes_of(present, tuple(classes), limit), list(formulas), keys)
@@ -317,9 +317,9 @@ def record_spec(record: MemberRecord, node: Callable[[Formula], ValueNode]) -> O
         keys = dict(zip(names, map(node, values), strict=True))
     required = {*record.required}
     if not required <= keys.keys():
-        known = dict(zip(names, values, strict=True))
+        value_of = dict(zip(names, values, strict=True))
         for name in record.required:
-            keys[name] = node(known.get(name, others))
+            keys[name] = node(value_of.get(name, others))
     if not "".join(keys).isascii():
         for name in keys:
             if not encodable(name):
@@ -330,7 +330,7 @@ def record_spec(record: MemberRecord, node: Callable[[Formula], ValueNode]) -> O
 def settle(spec: ObjectSpec, max_states: int) -> Undeclared | None:
     """What remains of the undeclared keys when it is known which nodes have values; None: none.
 
-    The same object each time: `tables.arrays` and `completion.rests` number states alike.
+    The same object each time: `tables.arrays` and `completion.remaining_text` number states alike.
 
     Raises:
         SchemaTooComplexError: more than ``max_states`` states.
@@ -361,8 +361,8 @@ def _settled(spec: ObjectSpec, max_states: int) -> Undeclared | None:
 def _only(kept: list[int], classes: int) -> list[int]:
     """New numbers for the labels of some classes (counted from 0) so that ``kept`` are left."""
     number = [0] * (classes + 1)
-    for label, place in enumerate(kept, 1):
-        number[place + 1] = label
+    for label, label_of in enumerate(kept, 1):
+        number[label_of + 1] = label
     return number
 
 
@@ -380,11 +380,11 @@ def closure(dependents: dict[str, set[str]], budget: StepBudget) -> dict[str, se
     """The transitive closure: what each key requires directly or through others."""
     closed = {}
     for name, needed in dependents.items():
-        found, todo = set(needed), list(needed)
+        closed_names, todo = set(needed), list(needed)
         for other in todo:  # which grows
-            new = dependents.get(other, NOTHING) - found
-            found |= new
+            new = dependents.get(other, NOTHING) - closed_names
+            closed_names |= new
             todo += new
             budget.spend(1 + len(dependents.get(other, NOTHING)))
-        closed[name] = found
+        closed[name] = closed_names
     return closed

@@ -58,7 +58,7 @@ def make_distinct(node: ValueNode, *, only_strings: bool) -> None:
     some: ``JsonOptions.distinct_items``."""
     for spec in node.arrays:
         if isinstance(spec, ArraySpec) and spec.distinct is None and not spec.prefix and spec.equal is None:
-            items = spec.rest
+            items = spec.remaining
             is_plain = not (items.objects or items.arrays)
             if only_strings and not (is_plain and items.strings and not (items.numbers or items.flags)):
                 continue
@@ -127,13 +127,13 @@ def reachable(root: ValueNode) -> dict[ValueNode, None]:
 
 def live_nodes(root: ValueNode) -> dict[ValueNode, None]:
     """The live nodes that a live node reaches through such, itself first."""
-    found, waiting = {root: None}, [root]
+    reached, waiting = {root: None}, [root]
     for node in waiting:
         for child in node.children():
-            if child.live and child not in found:
-                found[child] = None
+            if child.live and child not in reached:
+                reached[child] = None
                 waiting.append(child)
-    return found
+    return reached
 
 
 def possibly_live(root: ValueNode, active: set[ValueNode], budget: StepBudget) -> bool:

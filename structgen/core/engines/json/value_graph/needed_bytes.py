@@ -98,7 +98,7 @@ class NeededBytes:
 
     def _of_automaton(self, table: npt.NDArray[np.int32], ends: npt.NDArray[np.bool_], *, counted: bool) -> set[int]:
         """Nothing, if single bytes lead from every state to an end (in as many code points), else what is missing."""
-        if not self._tells_apart(table):
+        if not self._distinguishes(table):
             return set()
         at_character = ~(table[:, 0x80:0xC0] >= 0).any(axis=1)
         states = self._reached(table) & (at_character | self._cuts)
@@ -114,7 +114,7 @@ class NeededBytes:
         used = (table >= 0).any(axis=0) & ~self._content
         return set(np.flatnonzero(used).tolist())
 
-    def _tells_apart(self, table: npt.NDArray[np.int32]) -> bool:
+    def _distinguishes(self, table: npt.NDArray[np.int32]) -> bool:
         """Whether it tells some byte that cannot be written from all others; else these lead wherever that does."""
         classes, count = calls.column_classes(table)
         written = np.zeros(count, np.bool_)

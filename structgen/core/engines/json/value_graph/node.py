@@ -39,12 +39,12 @@ class ValueNode:
 
     def children(self) -> list[ValueNode]:
         """The nodes that objects and arrays lead to, with repetition."""
-        found: list[ValueNode] = []
+        nodes: list[ValueNode] = []
         for spec in self.objects:
-            found += spec.children()
+            nodes += spec.children()
         for array in self.arrays:
-            found += array.children()
-        return found
+            nodes += array.children()
+        return nodes
 
 
 NODE_BYTES = 1_024  # of a node with its formula

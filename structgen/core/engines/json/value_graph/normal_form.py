@@ -105,10 +105,10 @@ class NormalForm:
         if isinstance(formula, Type):
             return TRUE if formula.mask & kind else FALSE
         key = (formula, kind)
-        known = self._restricted.get(key)
-        if known is None:
-            known = self._restricted[key] = self._restrict(formula, kind)
-        return known
+        restricted = self._restricted.get(key)
+        if restricted is None:
+            restricted = self._restricted[key] = self._restrict(formula, kind)
+        return restricted
 
     def _restrict(self, formula: Formula, kind: int) -> Formula:
         if isinstance(formula, And):
@@ -164,8 +164,8 @@ class NormalForm:
         if isinstance(formula, Or):
             if dependency(formula) is not None:
                 return [(formula,)]
-            found = self._bounded(other for part in formula.args for other in self._expand(part, kind, done))
-            return merged(found, self._budget) if kind == OBJECT else found
+            alternatives = self._bounded(other for part in formula.args for other in self._expand(part, kind, done))
+            return merged(alternatives, self._budget) if kind == OBJECT else alternatives
         if isinstance(formula, One):
             return self._exactly_one(formula.args, kind, done)
         if isinstance(formula, Not):
@@ -189,11 +189,11 @@ class NormalForm:
 
     def _by_cases(self, formula: Formula, name: str, done: frozenset[str]) -> list[Conjunction]:
         """The alternatives of each case of the member ``name``."""
-        found: list[Conjunction] = []
+        alternatives: list[Conjunction] = []
         for literals, residual in Cases(formula, name, self.restrict, self._budget):
             for alternative in self._expand(residual, OBJECT, done):
-                found.extend(joins(literals, [alternative]))
-        return merged(self._bounded(found), self._budget)
+                alternatives.extend(joins(literals, [alternative]))
+        return merged(self._bounded(alternatives), self._budget)
 
     def _conjunction(
         self, parts: Iterable[Formula], kind: int, done: frozenset[str] = frozenset()
@@ -214,20 +214,20 @@ class NormalForm:
                 choices.append(part)
             else:
                 return []
-        known = set(literals)
-        if any(literal.negation in known for literal in literals):
+        present = set(literals)
+        if any(literal.negation in present for literal in literals):
             return []
         if not choices:
             return [tuple(dict.fromkeys(literals))]
         if kind == OBJECT:
             products = ObjectChoices(self.possible, self._budget).product(literals, choices)
             return merged(self._bounded(products), self._budget)
-        found = [tuple(dict.fromkeys(literals))]
+        conjunctions = [tuple(dict.fromkeys(literals))]
         for choice in sorted(choices, key=len):
-            self._budget.spend(len(found) * len(choice))
-            joined = (union for side in found for union in joins(side, choice))
-            found = self._bounded(joined if kind != ARRAY else filter(self._has_items, joined))
-        return found
+            self._budget.spend(len(conjunctions) * len(choice))
+            joined = (union for side in conjunctions for union in joins(side, choice))
+            conjunctions = self._bounded(joined if kind != ARRAY else filter(self._has_items, joined))
+        return conjunctions
 
     def _has_items(self, literals: Conjunction) -> bool:
         """Whether no item that must be there is one that cannot be."""
@@ -236,9 +236,9 @@ class NormalForm:
         )
         ranges = [literal for literal in literals if isinstance(literal, Idx)]
         self._budget.spend(len(ranges))
-        for place in {part.lo for part in ranges if part.lo < least}:
+        for position in {part.lo for part in ranges if part.lo < least}:
             self._budget.spend(len(ranges))
-            inside = [part.value for part in ranges if part.lo <= place and (part.hi is None or place < part.hi)]
+            inside = [part.value for part in ranges if part.lo <= position and (part.hi is None or position < part.hi)]
             self._budget.spend(len(ranges))
             if not self.possible(and_(*inside)):
                 return False
@@ -246,19 +246,19 @@ class NormalForm:
 
     def _bounded(self, alternatives: Iterable[Conjunction]) -> list[Conjunction]:
         """The distinct alternatives without those that say more than another."""
-        found: dict[frozenset[Formula], Conjunction] = {}
+        distinct: dict[frozenset[Formula], Conjunction] = {}
         for count, alternative in enumerate(alternatives):
             self._budget.spend(1 + len(alternative))
-            found[frozenset(alternative)] = alternative
-            if len(found) > self._limit or count > SEARCHED * self._limit:
-                found = absorbed(found, self._budget)
-                if len(found) > self._limit // 2 or count > SEARCHED * self._limit:
+            distinct[frozenset(alternative)] = alternative
+            if len(distinct) > self._limit or count > SEARCHED * self._limit:
+                distinct = absorbed(distinct, self._budget)
+                if len(distinct) > self._limit // 2 or count > SEARCHED * self._limit:
                     raise SchemaTooComplexError(
                         f"a value has more than {self._limit} alternatives once its conditions are combined",
                         budget="max_alternatives",
                         limit=self._limit,
                     )
-        return list((absorbed(found, self._budget) if len(found) > 1 else found).values())
+        return list((absorbed(distinct, self._budget) if len(distinct) > 1 else distinct).values())
 
     def _exactly_one(self, parts: tuple[Formula, ...], kind: int, done: frozenset[str]) -> list[Conjunction]:
         """Exactly one: a plain choice where the parts exclude each other, else each part without those it overlaps."""
@@ -325,13 +325,13 @@ def is_choice(formula: Formula) -> bool:
 def factored(formula: Formula) -> Formula:
     """What all parts of an "exactly one" have in common, said once before it; other formulas as they are."""
     if isinstance(formula, One):
-        common, rest = _common(formula)
-        return and_(*common, factored(one(*rest))) if common else formula
+        common, remaining = _common(formula)
+        return and_(*common, factored(one(*remaining))) if common else formula
     if isinstance(formula, And) and any([part.__class__ is One for part in formula.args]):
         return and_(*[factored(part) if part.__class__ is One else part for part in formula.args])
     if isinstance(formula, Not) and isinstance(formula.arg, One) and not formula.ordered:
-        common, rest = _common(formula.arg)
-        return or_(*map(not_, common), not_(one(*rest))) if common else formula
+        common, remaining = _common(formula.arg)
+        return or_(*map(not_, common), not_(one(*remaining))) if common else formula
     return formula
 
 
@@ -342,8 +342,8 @@ def _common(formula: One) -> tuple[list[Formula], list[Formula]]:
         if not common:
             break
         common = {literal: None for literal in part if literal in common}
-    rest = [and_(*[literal for literal in part if literal not in common]) for part in parts] if common else []
-    return list(common), rest
+    remaining = [and_(*[literal for literal in part if literal not in common]) for part in parts] if common else []
+    return list(common), remaining
 
 
 def plain_literals(parts: Iterable[Formula], kind: int) -> Conjunction | None:
@@ -373,32 +373,34 @@ def plain_literals(parts: Iterable[Formula], kind: int) -> Conjunction | None:
 
 def joins(side: Conjunction, choice: Iterable[Conjunction]) -> list[Conjunction]:
     """``side`` and each alternative of a choice, without what contradicts itself; just ``side`` if one follows."""
-    known = dict.fromkeys(side)
-    found = []
+    present = dict.fromkeys(side)
+    new_sides = []
     for other in choice:
-        new = [literal for literal in other if literal not in known]
+        new = [literal for literal in other if literal not in present]
         if not new:
             return [side]
-        if not any(literal.negation in known for literal in new):
-            found.append((*side, *new))
-    return found
+        if not any(literal.negation in present for literal in new):
+            new_sides.append((*side, *new))
+    return new_sides
 
 
-def absorbed(found: dict[frozenset[Formula], Conjunction], budget: StepBudget) -> dict[frozenset[Formula], Conjunction]:
+def absorbed(
+    alternatives: dict[frozenset[Formula], Conjunction], budget: StepBudget
+) -> dict[frozenset[Formula], Conjunction]:
     """Without the conjunctions that contain another. Linear where each has a literal that few others have."""
-    if frozenset() in found:
-        return {frozenset(): found[frozenset()]}
-    uses = Counter(literal for literals in found for literal in literals)
+    if frozenset() in alternatives:
+        return {frozenset(): alternatives[frozenset()]}
+    uses = Counter(literal for literals in alternatives for literal in literals)
     kept: dict[Formula, list[frozenset[Formula]]] = {}  # by the rarest literal
     chosen = set()
-    for literals in sorted(found, key=len):
+    for literals in sorted(alternatives, key=len):
         rivals = [others for literal in literals if (others := kept.get(literal)) is not None]
         if rivals:
             budget.spend(sum(map(len, rivals)) // COMPARED)
         if not any(other <= literals for others in rivals for other in others):
             kept.setdefault(min(literals, key=uses.__getitem__), []).append(literals)
             chosen.add(literals)
-    return {literals: conjunction for literals, conjunction in found.items() if literals in chosen}
+    return {literals: conjunction for literals, conjunction in alternatives.items() if literals in chosen}
 
 
 def compound(value: object) -> Conjunction:

@@ -62,9 +62,9 @@ class ObjectChoices:
             yield side
             return
         narrow, options = min(remaining, key=lambda entry: len(entry[1]))
-        rest = [choice for choice in choices if choice is not narrow]
+        others = [choice for choice in choices if choice is not narrow]
         for option in options:
-            yield from self._search(option, rest)
+            yield from self._search(option, others)
 
     def _join(self, side: Conjunction, other: Conjunction) -> Conjunction | None:
         """Both, None if that is impossible; ``side`` itself if the other follows from it."""
@@ -129,14 +129,14 @@ class _Alternative:
 
     __slots__ = ("literals", "members", "sums", "whole")
 
-    def __init__(self, literals: Conjunction, known: dict[Formula, tuple[str | None, int]]) -> None:
+    def __init__(self, literals: Conjunction, abouts: dict[Formula, tuple[str | None, int]]) -> None:
         self.literals, self.members = literals, frozenset(literals)
         self.whole, self.sums = 0, dict[str, int]()
         for literal in self.members:
-            found = known.get(literal)
-            if found is None:
-                found = known[literal] = (about_key(literal)[0], hash((literal.id, "literal")))
-            name, number = found
+            about = abouts.get(literal)
+            if about is None:
+                about = abouts[literal] = (about_key(literal)[0], hash((literal.id, "literal")))
+            name, number = about
             self.whole += number
             if name is not None:
                 self.sums[name] = self.sums.get(name, 0) + number
@@ -184,14 +184,14 @@ class _Merger:
         """Groups of alternatives that say the same of all keys but ``name``. ``wholes``: those that there may be."""
         speaking = self._speaking[name].values()
         self._budget.spend(3 * len(speaking))
-        rests = [one.whole - one.sums[name] for one in speaking]
-        count = Counter(rests)
+        remainders = [one.whole - one.sums[name] for one in speaking]
+        count = Counter(remainders)
         groups: dict[frozenset[Formula], list[_Alternative]] = {}
-        for one, rest in zip(speaking, rests, strict=True):
-            if count[rest] > 1 or rest in wholes:
+        for one, remaining in zip(speaking, remainders, strict=True):
+            if count[remaining] > 1 or remaining in wholes:
                 self._budget.spend(3 * len(one.members))
-                known = self._known
-                said = frozenset([literal for literal in one.members if known[literal][0] != name])
+                abouts = self._known
+                said = frozenset([literal for literal in one.members if abouts[literal][0] != name])
                 groups.setdefault(said, []).append(one)
         for said, group in groups.items():
             if said in self._current:
@@ -210,8 +210,8 @@ def _united(group: list[Conjunction], name: str) -> Conjunction:
         required = required and not_(absent) in about
         values.append(and_(*[value for literal in about if (value := about_key(literal)[1]) is not None]))
     member = All(Enum([name]), or_(*values))
-    rest = tuple(literal for literal in group[0] if _key(literal) != name)
-    return (*rest, *([not_(absent)] if required else []), *([member] if member is not TRUE else []))
+    remaining = tuple(literal for literal in group[0] if _key(literal) != name)
+    return (*remaining, *([not_(absent)] if required else []), *([member] if member is not TRUE else []))
 
 
 def _key(literal: Formula) -> str | None:

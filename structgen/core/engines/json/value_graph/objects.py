@@ -89,13 +89,13 @@ class ObjectSpec:
 
     def children(self) -> list[ValueNode]:
         """The nodes that it leads to, with repetition."""
-        found = [*self.keys.values()]
+        nodes = [*self.keys.values()]
         if self.existentials:
             for choices in (*self.choices.values(), *self.other_choices):
-                found += [child for child, _ in choices]
+                nodes += [child for child, _ in choices]
         if self.others is not None:
-            found += self.others.nodes
-        return found
+            nodes += self.others.nodes
+        return nodes
 
     # --- whether it has values ---
     def is_live(self, live: Live) -> bool:
@@ -135,11 +135,11 @@ class ObjectSpec:
         """Whether members can meet all existentials, as the kernel will decide it for an empty object."""
         room = 1 << 30 if self.most is None else self.most - len(self.required)
         declared = {
-            name: [bits for node, bits in ways if live(node)]
-            for name, ways in self.choices.items()
+            name: [bits for node, bits in choices if live(node)]
+            for name, choices in self.choices.items()
             if name not in self.forbidden
         }
-        classes = [[bits for node, bits in ways if live(node)] for ways in self.other_choices]
+        classes = [[bits for node, bits in choices if live(node)] for choices in self.other_choices]
 
         def search(unmet: int, room: int, taken: frozenset[str]) -> bool:
             if room < 0:
@@ -147,13 +147,15 @@ class ObjectSpec:
             if not unmet:
                 return True
             first = unmet & -unmet
-            for name, ways in declared.items():
+            for name, choices in declared.items():
                 if name not in taken:
                     cost = 0 if name in self.required else 1
-                    for bits in ways:
+                    for bits in choices:
                         if bits & first and search(unmet & ~bits, room - cost, taken | {name}):
                             return True
-            return any(bits & first and search(unmet & ~bits, room - 1, taken) for ways in classes for bits in ways)
+            return any(
+                bits & first and search(unmet & ~bits, room - 1, taken) for choices in classes for bits in choices
+            )
 
         return search((1 << self.existentials) - 1, room, frozenset())
 
@@ -176,11 +178,11 @@ class ObjectSpec:
     # --- what completes it ---
     def needed(self) -> list[ValueNode]:
         """The nodes that the least that completes it may depend on."""
-        found = [child for ways in (*self.choices.values(), *self.other_choices) for child, _ in ways]
+        nodes = [child for choices in (*self.choices.values(), *self.other_choices) for child, _ in choices]
         if self.least <= len(self.required) and not self.existentials:
-            return found + [self.keys[name] for name in self.required]
-        found += self.keys.values()
-        return found if self.others is None else found + self.others.nodes
+            return nodes + [self.keys[name] for name in self.required]
+        nodes += self.keys.values()
+        return nodes if self.others is None else nodes + self.others.nodes
 
     # --- what it takes ---
     def memory_bytes(self, counted: set[int]) -> int:
@@ -211,6 +213,8 @@ class ObjectSpec:
             "others": others,
             "forbidden": sorted(self.forbidden),
             "existentials": self.existentials,
-            "choices": [(name, [(number[node], bits) for node, bits in ways]) for name, ways in self.choices.items()],
-            "other_choices": [[(number[node], bits) for node, bits in ways] for ways in self.other_choices],
+            "choices": [
+                (name, [(number[node], bits) for node, bits in choices]) for name, choices in self.choices.items()
+            ],
+            "other_choices": [[(number[node], bits) for node, bits in choices] for choices in self.other_choices],
         }

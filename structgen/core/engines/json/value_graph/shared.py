@@ -48,12 +48,12 @@ class SharedNodes:
 
     def add(self, options: JsonOptions, nodes: Iterable[ValueNode]) -> None:
         """Share nodes that were expanded and solved with all that they lead to, and whose formulas refer to nothing."""
-        found = self.under(options).nodes
+        result = self.under(options).nodes
         with self._lock:
             for node in nodes:
-                if node.formula not in found:
+                if node.formula not in result:
                     node.shared = True
-                    found[node.formula] = node
+                    result[node.formula] = node
                     self.memory_bytes += node_bytes(node, self._counted)
             if self.memory_bytes > MAX_BYTES:
                 self._forget()

@@ -40,44 +40,44 @@ class FewValues:
             return {}, False
         self._visiting.add(node)
         try:
-            found, exact = self.scalars(node, limit)
-            more, all_listed = self.compounds(node, limit - len(found))
-            return found | more, exact and all_listed
+            values, exact = self.scalars(node, limit)
+            more, all_listed = self.compounds(node, limit - len(values))
+            return values | more, exact and all_listed
         finally:
             self._visiting.discard(node)
 
     def scalars(self, node: ValueNode, limit: int) -> tuple[Values, bool]:
         """Values that are no object and no array."""
-        found: Values = {}
+        listed: Values = {}
         exact = True
         constants: list[Canonical] = [None, ("boolean", True), ("boolean", False)]
-        found.update((value, None) for bit, value in enumerate(constants) if node.flags >> bit & 1)
+        listed.update((value, None) for bit, value in enumerate(constants) if node.flags >> bit & 1)
         for choice in node.numbers:
-            exact = self._collect(found, limit, choice.listed()) and exact
+            exact = self._collect(listed, limit, choice.listed()) and exact
         for spec in node.strings:
-            exact = self._collect(found, limit, spec.listed()) and exact
-        return dict(islice(found.items(), limit)), exact and len(found) <= limit
+            exact = self._collect(listed, limit, spec.listed()) and exact
+        return dict(islice(listed.items(), limit)), exact and len(listed) <= limit
 
     def compounds(self, node: ValueNode, limit: int) -> tuple[Values, bool]:
         """Values that are objects or arrays."""
-        found: Values = {}
+        listed: Values = {}
         exact = True
         for spec in node.objects:
-            exact = self._collect(found, limit, self._objects(spec, limit)) and exact
+            exact = self._collect(listed, limit, self._objects(spec, limit)) and exact
         for array in node.arrays:
-            exact = self._collect(found, limit, self._arrays(array, limit)) and exact
-        return found, exact and self._steps > 0
+            exact = self._collect(listed, limit, self._arrays(array, limit)) and exact
+        return listed, exact and self._steps > 0
 
-    def _collect(self, found: Values, limit: int, values: Iterable[Canonical]) -> bool:
+    def _collect(self, listed: Values, limit: int, values: Iterable[Canonical]) -> bool:
         """Add values until there are ``limit``; whether there were no more."""
         for value in values:
             self._steps -= 1
             if value is CUT or self._steps < 0:
                 return False
-            if value not in found:
-                if len(found) >= limit:
+            if value not in listed:
+                if len(listed) >= limit:
                     return False
-                found[value] = None
+                listed[value] = None
         return True
 
     # --- objects ---
@@ -89,26 +89,26 @@ class FewValues:
         stack: list[tuple[int, dict[str, Canonical], int]] = [(0, {}, 0)]
         while stack and self._steps >= 0:
             self._steps -= 1
-            place, members, met = stack.pop()
+            index, members, met = stack.pop()
             if len(members) > most:
                 continue
-            if place == len(names):
+            if index == len(names):
                 if self._is_whole(spec, members, met):
                     yield ("object", frozenset(members.items()))
                 continue
-            name = names[place]
-            for node, bits in self._ways(spec, name):
+            name = names[index]
+            for node, bits in self._choices(spec, name):
                 values, exact = self.of(node, limit + 1)
-                stack += [(place + 1, {**members, name: value}, met | bits) for value in values]
+                stack += [(index + 1, {**members, name: value}, met | bits) for value in values]
                 if not exact:
                     yield CUT
             if name not in spec.required:
-                stack.append((place + 1, members, met))
+                stack.append((index + 1, members, met))
         if spec.others is not None and (spec.most is None or spec.most > len(spec.required)):
             yield CUT
 
-    def _ways(self, spec: ObjectSpec, name: str) -> list[Choice]:
-        return [way for way in ((spec.keys[name], 0), *spec.choices.get(name, ())) if self._live(way[0])]
+    def _choices(self, spec: ObjectSpec, name: str) -> list[Choice]:
+        return [choice for choice in ((spec.keys[name], 0), *spec.choices.get(name, ())) if self._live(choice[0])]
 
     @staticmethod
     def _is_whole(spec: ObjectSpec, members: dict[str, Canonical], met: int) -> bool:

@@ -56,10 +56,10 @@ def witness(formula: Formula, kind: int, refs: Mapping[Hashable, Formula]) -> tu
     look = _Look(refs)
     try:
         value = look.guess(formula, kind, MAX_DEPTH)
-        found = (value,) if look.holds(formula, value) else ()
+        values = (value,) if look.holds(formula, value) else ()
     except (_Open, PatternError, TooComplexError):
-        found = ()
-    return found, WITNESS_STEPS + len(look.found)
+        values = ()
+    return values, WITNESS_STEPS + len(look.found)
 
 
 class _Look:
@@ -85,14 +85,14 @@ class _Look:
         """With the keys that must be there, and the members that must not be as some condition says."""
         first = [part.args[0] if isinstance(part, (Or, One)) else part for part in parts]
         literals = [literal for part in first for literal in _parts(part)]
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for literal in literals:
             if isinstance(literal, Not) and isinstance(literal.arg, All):
                 name, _ = about_key(literal.arg)
                 name = _other(literal.arg.keys) if name is None else name
                 wanted = known(literals, name) if literal.arg.value is FALSE else not_(literal.arg.value)
-                found[name] = self._any(wanted, depth - 1)
-        return found
+                members[name] = self._any(wanted, depth - 1)
+        return members
 
     def _any(self, formula: Formula, depth: int) -> Any:
         """A value of the likeliest type."""

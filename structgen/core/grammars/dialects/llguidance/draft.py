@@ -34,7 +34,7 @@ class Ending:
     value: int
     tail: int
     source: GrammarText
-    at: int
+    offset: int
 
 
 @dataclass
@@ -89,41 +89,47 @@ class GrammarDraft:
             self.borders.add(twin)
         return twin
 
-    def add(self, lhs: int, rhs: Sequence[int], place: Place) -> None:
+    def add(self, lhs: int, rhs: Sequence[int], position: Place) -> None:
         check_time()
         """A rule."""
         check_time()
-        self.rules.append(Rule(lhs, tuple(rhs), place))
+        self.rules.append(Rule(lhs, tuple(rhs), position))
 
     def terminal(self, terminal: Terminal, layer: int, key: object = None) -> int:
         """The number of a terminal; those of equal keys are one."""
-        known = self._known.get((key, layer)) if key is not None else None
-        if known is None:
-            known = len(self.terminals)
+        number = self._known.get((key, layer)) if key is not None else None
+        if number is None:
+            number = len(self.terminals)
             self.terminals.append(terminal)
             self.layers.append(layer)
             if key is not None:
-                self._known[key, layer] = known
-        return known
+                self._known[key, layer] = number
+        return number
 
     def outside(
-        self, name: str, source: str, place: Place, layer: int, tokens: TokenPattern | None = None, key: object = None
+        self,
+        name: str,
+        source: str,
+        position: Place,
+        layer: int,
+        tokens: TokenPattern | None = None,
+        key: object = None,
     ) -> int:
         """A terminal that is no automaton: a special token, or what another grammar reads."""
-        return self.terminal(Terminal(name, empty(), source, 0, place, tokens), layer, key and (source, key))
+        return self.terminal(Terminal(name, empty(), source, 0, position, tokens), layer, key and (source, key))
 
     def capture(self, number: int, name: str | Region, layer: int) -> None:
         """Note that a nonterminal of a grammar of some layer is captured, or how its texts are written."""
         self.captures.append((number, name))
         self.capture_layers[number] = layer
 
-    def text(self, dfa: Dfa, name: str, source: GrammarText, at: int, layer: int) -> list[int]:
+    def text(self, dfa: Dfa, name: str, source: GrammarText, offset: int, layer: int) -> list[int]:
         """The symbols for a regular language: nothing, a terminal, or one that may be left out.
 
         Raises:
             GrammarTooComplexError: all automata together are too large.
         """
-        place = source.place(at)
+        position = source.position(offset)
         if dfa.is_empty:
             return [self.nonterminal(f"{name}:none")]  # no rules, no texts
         solid = self._solid.get(dfa.digest)
@@ -132,70 +138,70 @@ class GrammarDraft:
         if solid.is_empty:
             return []
         before = len(self.terminals)
-        number = self.terminal(Terminal(name, solid, name, 0, place), layer, solid.digest)
+        number = self.terminal(Terminal(name, solid, name, 0, position), layer, solid.digest)
         if number == before:
-            self._count(len(solid), source, at)
+            self._count(len(solid), source, offset)
         if not dfa.accepting[0]:
             return [~number]
         optional = self.nonterminal(f"{name}?")
-        self.add(optional, (), place)
-        self.add(optional, (~number,), place)
+        self.add(optional, (), position)
+        self.add(optional, (~number,), position)
         return [optional]
 
-    def _count(self, states: int, source: GrammarText, at: int) -> None:
+    def _count(self, states: int, source: GrammarText, offset: int) -> None:
         self._states += states
         if self._states > MAX_STATES:
-            raise source.refusal(at)("the automata of all terminals are too large in sum", "states", MAX_STATES)
+            raise source.refusal(offset)("the automata of all terminals are too large in sum", "states", MAX_STATES)
 
     def with_terminal(self, number: int, dfa: Dfa) -> int:
         """Another terminal that differs in its texts only."""
-        found = self.terminal(replace(self.terminals[number], dfa=dfa), self.layers[number], (number, dfa.digest))
+        lazy_number = self.terminal(replace(self.terminals[number], dfa=dfa), self.layers[number], (number, dfa.digest))
         if number in self.lazy:
-            self.lazy.add(found)
+            self.lazy.add(lazy_number)
         if number in self.endings:
-            self.endings[found] = self.endings[number]
-        return found
+            self.endings[lazy_number] = self.endings[number]
+        return lazy_number
 
-    def repeated(self, near: int, symbols: list[int], low: int, high: int | None, place: Place) -> list[int]:
+    def repeated(self, near: int, symbols: list[int], low: int, high: int | None, position: Place) -> list[int]:
         """Symbols for ``low`` to ``high`` times some symbols. O(log high) rules, each count in one way."""
         if len(symbols) != 1:
             body = self.fresh(near)
-            self.add(body, symbols, place)
+            self.add(body, symbols, position)
         else:
             (body,) = symbols
         most = low if high is None else high
         powers = [body]
         while most > FEW and len(powers) < most.bit_length():
             powers.append(self.fresh(near))
-            self.add(powers[-1], (powers[-2], powers[-2]), place)
+            self.add(powers[-1], (powers[-2], powers[-2]), position)
         required = [body] * low if low <= FEW else [p for bit, p in enumerate(powers) if low >> bit & 1]
         if high is not None:
-            return required + self._up_to(near, powers, high - low, place)
+            return required + self._up_to(near, powers, high - low, position)
         many = self.fresh(near)
-        self.add(many, (), place)
-        self.add(many, (many, body), place)
+        self.add(many, (), position)
+        self.add(many, (many, body), position)
         return [*required, many]
 
-    def _up_to(self, near: int, powers: list[int], count: int, place: Place) -> list[int]:
+    def _up_to(self, near: int, powers: list[int], count: int, position: Place) -> list[int]:
         """At most so many times the first of its powers of two."""
-        rest: list[int] = []
+        remaining: list[int] = []
         if count <= FEW:
             for _ in range(count):
                 optional = self.fresh(near)
-                self.add(optional, (), place)
-                self.add(optional, (powers[0], *rest), place)
-                rest = [optional]
-            return rest
+                self.add(optional, (), position)
+                self.add(optional, (powers[0], *remaining), position)
+                remaining = [optional]
+            return remaining
         fewer: list[list[int]] = [[]]  # than each power
         for power in powers:
             less = self.fresh(near)
-            self.add(less, fewer[-1], place)
-            self.add(less, (power, *fewer[-1]), place)
+            self.add(less, fewer[-1], position)
+            self.add(less, (power, *fewer[-1]), position)
             fewer.append([less])
         for bit, power in enumerate(powers):  # less than this power, or it and then up to what the lower bits say
             if count >> bit & 1:
                 some = self.fresh(near)
-                self.add(some, fewer[bit], place)
-                self.add(some, (power, *rest), place)
-                rest = [some]
-        return rest
+                self.add(some, fewer[bit], position)
+                self.add(some, (power, *remaining), position)
+                remaining = [some]
+        return remaining

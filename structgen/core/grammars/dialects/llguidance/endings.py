@@ -31,7 +31,7 @@ def with_endings(draft: GrammarDraft) -> None:
             parts[terminal] = value, tail
     if parts:
         draft.rules = [
-            Rule(r.lhs, tuple(s for symbol in r.rhs for s in (parts.get(~symbol, (symbol,)))), r.place)
+            Rule(r.lhs, tuple(s for symbol in r.rhs for s in (parts.get(~symbol, (symbol,)))), r.position)
             for r in draft.rules
         ]
 
@@ -44,16 +44,16 @@ def _copy(draft: GrammarDraft, number: int) -> int:
 
 
 def _write(draft: GrammarDraft, terminal: int, ending: Ending, value: int, tail: int) -> None:
-    name, source, at = draft.terminals[terminal].name, ending.source, ending.at
-    found = split(draft.terminals[terminal].dfa, ending.body, ending.ending)
-    if found is None:
+    name, source, offset = draft.terminals[terminal].name, ending.source, ending.offset
+    parts = split(draft.terminals[terminal].dfa, ending.body, ending.ending)
+    if parts is None:
         source.fail(
-            at,
+            offset,
             f"what the rule {name!r} captures cannot be told apart from its ending",
             "Leave the capture out, or give an ending that no value ends with.",
         )
-    for number, dfa in zip((value, tail), found, strict=True):
-        draft.add(number, draft.text(dfa, draft.nonterminals[number], source, at, -1), Place())
+    for number, dfa in zip((value, tail), parts, strict=True):
+        draft.add(number, draft.text(dfa, draft.nonterminals[number], source, offset, -1), Place())
 
 
 def split(whole: Dfa, body: Dfa, ending: Dfa) -> tuple[Dfa, Dfa] | None:

@@ -30,14 +30,14 @@ def skip_of(scope: Scope, terminals: Terminals) -> Dfa | None:
     """
     if not scope.ignored:
         return None
-    at = scope.ignored[0].at
-    parts = [terminals.dfa(choice, scope, choice.at) for choice in scope.ignored]
+    offset = scope.ignored[0].offset
+    parts = [terminals.dfa(choice, scope, choice.offset) for choice in scope.ignored]
     try:
-        found = without_empty(alternation(parts, 20_000))
-        found = found if scope.ignored_once else repetition(found, 1, None, 20_000)
+        ignored = without_empty(alternation(parts, 20_000))
+        ignored = ignored if scope.ignored_once else repetition(ignored, 1, None, 20_000)
     except TooComplexError as error:
-        raise scope.source.refusal(at)(error.message, error.budget or "size", error.limit) from None
-    return None if found.is_empty else found
+        raise scope.source.refusal(offset)(error.message, error.budget or "size", error.limit) from None
+    return None if ignored.is_empty else ignored
 
 
 def with_ignored(draft: GrammarDraft, start: int) -> int:
@@ -76,7 +76,7 @@ class _Twins:
         for variant, number in self._todo:  # which grows on the way
             for rule in self._options.get(number, ()):
                 for rhs in self._forms(variant, rule.rhs):
-                    draft.add(self._twins[variant, number], rhs, rule.place)
+                    draft.add(self._twins[variant, number], rhs, rule.position)
         draft.captures = [
             (twin, name)
             for number, name in draft.captures
@@ -101,12 +101,12 @@ class _Twins:
         return forms
 
     def _twin(self, variant: Variant, number: int) -> int:
-        known = self._twins.get((variant, number))
-        if known is None:
+        twin = self._twins.get((variant, number))
+        if twin is None:
             name = self._draft.nonterminals[number]
-            known = self._twins[variant, number] = self._draft.nonterminal(f"{name}:{variant}")
+            twin = self._twins[variant, number] = self._draft.nonterminal(f"{name}:{variant}")
             self._todo.append((variant, number))
-        return known
+        return twin
 
     def _first(self, symbol: int) -> int:
         return symbol if symbol < 0 else self._twin("first", symbol)
@@ -128,15 +128,15 @@ class _Twins:
 
     def _skipping(self, symbol: int, layer: int) -> int:
         """A symbol's text, with what a layer ignores before it or without."""
-        known = self._after.get(symbol)
-        if known is None:
+        later = self._after.get(symbol)
+        if later is None:
             draft = self._draft
             name = draft.terminals[~symbol].name if symbol < 0 else draft.nonterminals[symbol]
-            known = self._after[symbol] = draft.nonterminal(f"{name}:later")
+            later = self._after[symbol] = draft.nonterminal(f"{name}:later")
             first = self._first(symbol)
-            draft.add(known, (first,), Place())
+            draft.add(later, (first,), Place())
             if layer >= 0:
-                draft.add(known, (self._skips[layer], first), Place())
+                draft.add(later, (self._skips[layer], first), Place())
             if symbol in self._nullable:
-                draft.add(known, (self._none(symbol),), Place())
-        return known
+                draft.add(later, (self._none(symbol),), Place())
+        return later

@@ -49,10 +49,10 @@ def with_laziness(draft: GrammarDraft, start: int, text: str) -> int:
     draft.rules = without_endless(draft.rules)  # others are in no state that is ever reached
     positions = _Positions(draft.rules, start, lazy, text)
     left: dict[Occurrence, int] = {}
-    for (state, terminal), found in positions.neighbours().items():
-        results = {precedence.of(terminal, others) for one in found for others in (one.surely, one.perhaps)}
+    for (state, terminal), neighbours in positions.neighbours().items():
+        results = {precedence.of(terminal, others) for one in neighbours for others in (one.surely, one.perhaps)}
         if len(results) > 1 or -1 in results:
-            precedence.fail(terminal, frozenset().union(*(one.perhaps for one in found)))
+            precedence.fail(terminal, frozenset().union(*(one.perhaps for one in neighbours)))
         left[state, terminal] = results.pop()
     return _split_by_state(draft, start, positions, left)
 
@@ -79,7 +79,9 @@ def _split_by_state(draft: GrammarDraft, start: int, positions: _Positions, left
         for rule in rules.get(number, ()):
             states = positions.along(state, rule.rhs)
             draft.add(
-                twins[state, number], [twin(s, symbol) for s, symbol in zip(states, rule.rhs, strict=True)], rule.place
+                twins[state, number],
+                [twin(s, symbol) for s, symbol in zip(states, rule.rhs, strict=True)],
+                rule.position,
             )
         if len(draft.rules) > MAX_RULES:
             raise grammar_refusal(positions.text)(
@@ -103,18 +105,18 @@ class _Precedence:
     def _of(self, terminal: int, lazy: frozenset[int]) -> int:
         """The number of the terminal that is left; −1 if it is none that can be made smaller."""
         lazy -= {terminal}
-        draft, own = self._draft, self._draft.terminals[terminal]
-        if not lazy or own.tokens is not None:
+        draft, definition = self._draft, self._draft.terminals[terminal]
+        if not lazy or definition.tokens is not None:
             return terminal
         if terminal in draft.embedded or terminal in draft.references:
             starts = _JSON_STARTS if terminal in draft.embedded else range(256)
             return -1 if any(draft.terminals[t].dfa.transitions[0, list(starts)].max() >= 0 for t in lazy) else terminal
         try:
-            left = self._left(own.dfa, sorted(lazy), terminal in draft.lazy)
+            left = self._left(definition.dfa, sorted(lazy), terminal in draft.lazy)
         except TooComplexError as error:
-            refuse = grammar_refusal(self._text, own.place.line, own.place.column)
+            refuse = grammar_refusal(self._text, definition.position.line, definition.position.column)
             raise refuse(error.message, error.budget or "size", error.limit) from None
-        return terminal if left.digest == own.dfa.digest else draft.with_terminal(terminal, left)
+        return terminal if left.digest == definition.dfa.digest else draft.with_terminal(terminal, left)
 
     def _left(self, dfa: Dfa, lazy: list[int], is_lazy: bool) -> Dfa:
         ends = alternation([self._draft.terminals[t].dfa for t in lazy])
@@ -123,15 +125,15 @@ class _Precedence:
 
     def fail(self, terminal: int, lazy: Iterable[int]) -> None:
         """Raise GrammarError: it depends on what came before, or nothing can be taken from the terminal."""
-        own = self._draft.terminals[terminal]
+        definition = self._draft.terminals[terminal]
         is_outside = terminal in self._draft.embedded or terminal in self._draft.references
         names = ", ".join(sorted({repr(self._draft.terminals[t].name) for t in lazy if t != terminal}))
         raise GrammarError(
-            f"the lazy rule {names} may begin where {own.source} does, and ends none of its texts"
+            f"the lazy rule {names} may begin where {definition.source} does, and ends none of its texts"
             if is_outside
-            else f"whether the lazy rule {names} ends the terminal {own.name!r} depends on what comes before it",
-            line=own.place.line,
-            column=own.place.column,
+            else f"whether the lazy rule {names} ends the terminal {definition.name!r} depends on what comes before it",
+            line=definition.position.line,
+            column=definition.position.column,
             source=self._text,
             hint="Let the lazy rule begin with what the other cannot begin with."
             if is_outside
@@ -211,7 +213,7 @@ class _Positions:
 
     def neighbours(self) -> dict[Occurrence, set[Neighbours]]:
         """For each state and terminal, the lazy ones beside it, each time that it may be read."""
-        found: dict[Occurrence, set[Neighbours]] = {}
+        result: dict[Occurrence, set[Neighbours]] = {}
         for root in self._roots:
             live, sure = self._live(root)
             perhaps = frozenset().union(*map(self._lazy_of, live))
@@ -220,8 +222,8 @@ class _Positions:
                 here = Neighbours(surely | self._lazy_of(state), perhaps)
                 for symbol in self._after[state]:
                     if symbol < 0:
-                        found.setdefault((state, ~symbol), set()).add(here)
-        return found
+                        result.setdefault((state, ~symbol), set()).add(here)
+        return result
 
     def _lazy_of(self, state: int) -> frozenset[int]:
         return frozenset(~symbol for symbol in self._after[state] if symbol < 0 and ~symbol in self._lazy)
@@ -240,7 +242,7 @@ class _Positions:
         return live, sure
 
     def _back(self, state: int, steps: int) -> set[int]:
-        found = {state}
+        result = {state}
         for _ in range(steps):
-            found = {before for one in found for before in self._before[one]}
-        return found
+            result = {before for one in result for before in self._before[one]}
+        return result

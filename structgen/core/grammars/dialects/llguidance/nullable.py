@@ -25,21 +25,21 @@ def without_endless(rules: list[Rule]) -> list[Rule]:
 
 def _derived(rules: list[Rule], *, from_terminals: bool) -> set[int]:
     """The nonterminals that have a derivation to nothing, or to terminals."""
-    found: set[int] = set()
+    derived: set[int] = set()
     waiting: dict[int, list[int]] = {}  # rules, by a nonterminal of theirs that is not known to be nullable
     todo = list(range(len(rules)))
     while todo:
         number = todo.pop()
         rule = rules[number]
-        if rule.lhs in found:
+        if rule.lhs in derived:
             continue
-        missing = next((s for s in rule.rhs if (s < 0 and not from_terminals) or (s >= 0 and s not in found)), None)
+        missing = next((s for s in rule.rhs if (s < 0 and not from_terminals) or (s >= 0 and s not in derived)), None)
         if missing is None:
-            found.add(rule.lhs)
+            derived.add(rule.lhs)
             todo += waiting.pop(rule.lhs, [])
         elif missing >= 0:
             waiting.setdefault(missing, []).append(number)
-    return found
+    return derived
 
 
 def cut_rules(draft: GrammarDraft) -> None:
@@ -47,13 +47,13 @@ def cut_rules(draft: GrammarDraft) -> None:
     nullable = nullable_of(draft.rules)
     rules, draft.rules = draft.rules, []
     for rule in rules:
-        lhs, rest, size = rule.lhs, rule.rhs, MOST_NULLABLE - 1
-        if sum(symbol in nullable for symbol in rest) > MOST_NULLABLE:
-            while len(rest) > MOST_NULLABLE:
+        lhs, remaining, size = rule.lhs, rule.rhs, MOST_NULLABLE - 1
+        if sum(symbol in nullable for symbol in remaining) > MOST_NULLABLE:
+            while len(remaining) > MOST_NULLABLE:
                 tail = draft.fresh(rule.lhs)
-                draft.add(lhs, (*rest[:size], tail), rule.place)
-                lhs, rest = tail, rest[size:]
-        draft.add(lhs, rest, rule.place)
+                draft.add(lhs, (*remaining[:size], tail), rule.position)
+                lhs, remaining = tail, remaining[size:]
+        draft.add(lhs, remaining, rule.position)
 
 
 def with_empties_apart(draft: GrammarDraft, start: int) -> int:
@@ -77,7 +77,7 @@ def with_empties_apart(draft: GrammarDraft, start: int) -> int:
             is_empty = len(hidden) == len(rhs) and full not in choice
             lhs = (none if is_empty else full).get(rule.lhs, rule.lhs)
             if lhs >= 0:
-                draft.add(lhs, rhs, rule.place)
+                draft.add(lhs, rhs, rule.position)
     if start not in nullable:
         return start
     first = draft.fresh(start)

@@ -77,8 +77,8 @@ def read_parameter(cursor: Cursor) -> Parameter:
         if name.text == "incr":
             return Parameter(lambda v: v if field.of(v) == field.full else v + step, True)
         return Parameter(lambda v: v if field.of(v) == 0 else v - step, True)
-    known = "set_bit, clear_bit, bit_and, bit_or, incr, decr"
-    cursor.source.fail(name.at, f"there is no function {name.text!r} for parameters", f"There are {known}.")
+    functions = "set_bit, clear_bit, bit_and, bit_or, incr, decr"
+    cursor.source.fail(name.offset, f"there is no function {name.text!r} for parameters", f"There are {functions}.")
 
 
 def read_condition(cursor: Cursor) -> Condition:
@@ -111,10 +111,10 @@ def read_condition(cursor: Cursor) -> Condition:
         return Condition(lambda v: not a.holds(v), a.of_own)
     compare = _COMPARISONS.get(name.removeprefix("bit_count_"))
     if compare is None:
-        known = (
+        conditions = (
             f"true, and, or, not, bit_set, bit_clear, is_ones, is_zeros, {', '.join(_COMPARISONS)}, bit_count_eq, ..."
         )
-        cursor.source.fail(token.at, f"there is no condition {name!r}", f"There are {known}.")
+        cursor.source.fail(token.offset, f"there is no condition {name!r}", f"There are {conditions}.")
     field, number = _arguments(cursor, _field, _number)
     if name.startswith("bit_count_"):
         return Condition(lambda v: compare(field.of(v).bit_count(), number), True)
@@ -124,13 +124,13 @@ def read_condition(cursor: Cursor) -> Condition:
 def _arguments(cursor: Cursor, *kinds: Callable[[Cursor], object]) -> list:  # type: ignore[type-arg]
     """The arguments in parentheses, each read by its own reader."""
     cursor.expect("(", "an opening parenthesis")
-    found = []
+    values = []
     for i, kind in enumerate(kinds):
         if i:
             cursor.expect(",", "a comma and another argument")
-        found.append(kind(cursor))
+        values.append(kind(cursor))
     cursor.expect(")", "a closing parenthesis")
-    return found
+    return values
 
 
 def _number(cursor: Cursor) -> int:
@@ -150,5 +150,5 @@ def _field(cursor: Cursor) -> Field:
     past = cursor.whole_number("the end of bits", BITS)
     cursor.expect("]", "a closing bracket")
     if past <= low:
-        cursor.source.fail(start.at, f"the bits [{low}:{past}] must go up")
+        cursor.source.fail(start.offset, f"the bits [{low}:{past}] must go up")
     return Field(low, past - low)

@@ -39,17 +39,17 @@ KEY = "x-guidance"
 _SEPARATORS = {"item_separator": ",", "key_separator": ":"}
 
 
-def with_guidance(found: EmbeddedSchema, source: GrammarText, at: int) -> EmbeddedSchema:
+def with_guidance(embedded: EmbeddedSchema, source: GrammarText, offset: int) -> EmbeddedSchema:
     """A schema without ``x-guidance``, and with the options that it asks for.
 
     Raises:
         GrammarError: an option that is not known, or that cannot be said here.
     """
-    if not isinstance(found.schema, dict) or KEY not in found.schema:
-        return found
-    wanted = found.schema.pop(KEY)
+    if not isinstance(embedded.schema, dict) or KEY not in embedded.schema:
+        return embedded
+    wanted = embedded.schema.pop(KEY)
     if not isinstance(wanted, dict):
-        source.fail(at, f"{KEY} is an object")
+        source.fail(offset, f"{KEY} is an object")
     changes: dict[str, Any] = {}
     for name, value in wanted.items():
         if name == "whitespace_flexible" and isinstance(value, bool):
@@ -58,11 +58,11 @@ def with_guidance(found: EmbeddedSchema, source: GrammarText, at: int) -> Embedd
             changes["unsupported"] = "ignore" if value else "error"
         elif value != _SEPARATORS.get(name, False):  # separators without blanks, and what is switched off
             source.fail(
-                at,
+                offset,
                 f"{KEY} with {name}: {value!r} is not supported",
                 'Say how JSON is spelled by x-structgen, as in {"x-structgen": {"whitespace": "single"}}.',
             )
-    return EmbeddedSchema(found.schema, changed_options(found.options, changes))
+    return EmbeddedSchema(embedded.schema, changed_options(embedded.options, changes))
 
 
 _ENDS = ("newline", "|", "->", "&", "%if", ")", "]", "}", "end")
@@ -109,10 +109,10 @@ class _Parser:
                 cursor.unexpected("the end of the line")
 
     def _define(self, scope: Scope, definition: Definition) -> None:
-        known = scope.terminals if definition.name.isupper() else scope.rules
-        if definition.name in known:
-            self._fail(definition.at, f"{definition.name!r} is defined twice")
-        known[definition.name] = definition
+        definitions = scope.terminals if definition.name.isupper() else scope.rules
+        if definition.name in definitions:
+            self._fail(definition.offset, f"{definition.name!r} is defined twice")
+        definitions[definition.name] = definition
 
     def _definition(self) -> Definition:
         cursor = self._cursor
@@ -125,29 +125,33 @@ class _Parser:
         if parametric:
             cursor.expect("_", "_, as in name::_")
         if cursor.has("{"):
-            self._fail(cursor.token.at, "templates are not supported, as in llguidance", "Write a rule for each use.")
+            self._fail(
+                cursor.token.offset, "templates are not supported, as in llguidance", "Write a rule for each use."
+            )
         if cursor.has("."):
             self._fail(
-                cursor.token.at,
+                cursor.token.offset,
                 "priorities are not supported, as in llguidance",
                 "Leave them out: they say which of several parses counts, not which texts are allowed.",
             )
         attributes = Attributes()
         if cursor.has("["):
             if name.kind == "terminal":
-                self._fail(cursor.token.at, "terminals have no attributes", "Give them to a rule (in lower case).")
+                self._fail(cursor.token.offset, "terminals have no attributes", "Give them to a rule (in lower case).")
             attributes = read_attributes(cursor, name.text, self._value)
         if parametric and (name.kind == "terminal" or attributes.as_terminal):
-            self._fail(name.at, f"{name.text!r} has a parameter, so it must be a rule without {attributes.as_terminal}")
+            self._fail(
+                name.offset, f"{name.text!r} has a parameter, so it must be a rule without {attributes.as_terminal}"
+            )
         cursor.expect(":", "a colon")
         body = self._choice()
-        return Definition(name.text, body, name.at, parametric, attributes)
+        return Definition(name.text, body, name.offset, parametric, attributes)
 
     def _directive(self, scope: Scope) -> None:
         cursor = self._cursor
         keyword = cursor.token
         if keyword.kind in _REFUSED:
-            self._fail(keyword.at, f"{keyword.kind} is not supported: {_REFUSED[keyword.kind]}")
+            self._fail(keyword.offset, f"{keyword.kind} is not supported: {_REFUSED[keyword.kind]}")
         if cursor.take("%ignore"):
             scope.ignored.append(self._choice())
         elif cursor.take("%import"):
@@ -160,19 +164,19 @@ class _Parser:
     def _set(self, scope: Scope, keyword: LarkToken) -> None:
         """The options of ``%llguidance {...}``."""
         if not isinstance(keyword.value, dict):
-            self._fail(keyword.at, "%llguidance is followed by a JSON object")
+            self._fail(keyword.offset, "%llguidance is followed by a JSON object")
         for name, value in keyword.value.items():
             if name not in _OPTIONS:
-                self._fail(keyword.at, f"%llguidance has no option {name!r}", f"There are {', '.join(_OPTIONS)}.")
+                self._fail(keyword.offset, f"%llguidance has no option {name!r}", f"There are {', '.join(_OPTIONS)}.")
             wanted: list[Any] = ["repeat", "once"] if name == "skip_repetition" else [True, False]
             if not any(value is w or (isinstance(w, str) and value == w) for w in wanted):
                 shown = " or ".join(map(json.dumps, wanted))
                 self._fail(
-                    keyword.at,
+                    keyword.offset,
                     f"the option {name} of %llguidance is {shown}, not {json.dumps(value, default=str)[:40]}",
                 )
             if value is True and name == "allow_invalid_utf8":
-                self._fail(keyword.at, "allow_invalid_utf8 is not supported: outputs are text, in UTF-8")
+                self._fail(keyword.offset, "allow_invalid_utf8 is not supported: outputs are text, in UTF-8")
         scope.ignored_once = keyword.value.get("skip_repetition", "repeat") == "once" or (
             scope.ignored_once and "skip_repetition" not in keyword.value
         )
@@ -186,7 +190,7 @@ class _Parser:
                 for name in self._names():
                     self._imported(scope, name, name.text)
                 return
-            self._fail(keyword.at, "only %import common.NAME is supported, as in llguidance")
+            self._fail(keyword.offset, "only %import common.NAME is supported, as in llguidance")
         imported = cursor.take("rule", "terminal")
         if imported is None:
             cursor.unexpected("the name of a terminal of the library common")
@@ -213,19 +217,21 @@ class _Parser:
 
     def _imported(self, scope: Scope, name: LarkToken, local: str) -> None:
         if name.text not in COMMON:
-            self._fail(name.at, f"the library common has no terminal {name.text!r}", f"It has {', '.join(COMMON)}.")
+            self._fail(name.offset, f"the library common has no terminal {name.text!r}", f"It has {', '.join(COMMON)}.")
         if local in scope.terminals:
-            self._fail(name.at, f"{local!r} is defined twice")
-        series = Series((Expression(COMMON[name.text], "", name.at),), name.at)
-        scope.terminals[local] = Definition(local, Choice((Option((series,), None, name.at),), name.at), name.at)
+            self._fail(name.offset, f"{local!r} is defined twice")
+        series = Series((Expression(COMMON[name.text], "", name.offset),), name.offset)
+        scope.terminals[local] = Definition(
+            local, Choice((Option((series,), None, name.offset),), name.offset), name.offset
+        )
 
     # --- bodies ---
     def _choice(self) -> Choice:
-        at = self._cursor.token.at
+        offset = self._cursor.token.offset
         options = [self._option()]
         while self._another():
             options.append(self._option())
-        return Choice(tuple(options), at)
+        return Choice(tuple(options), offset)
 
     def _another(self) -> bool:
         """Take the bar before another option, which may stand on a line of its own."""
@@ -239,29 +245,29 @@ class _Parser:
         return True
 
     def _option(self) -> Option:
-        cursor, at = self._cursor, self._cursor.token.at
+        cursor, offset = self._cursor, self._cursor.token.offset
         series = [self._series()]
         while cursor.take("&"):
             series.append(self._series())
         if cursor.take("->"):
             cursor.expect("rule", "a name in lower case")  # of a node of Lark's tree
         condition = read_condition(cursor) if cursor.take("%if") else None
-        return Option(tuple(series), condition, at)
+        return Option(tuple(series), condition, offset)
 
     def _series(self) -> Series:
-        cursor, at = self._cursor, self._cursor.token.at
+        cursor, offset = self._cursor, self._cursor.token.offset
         items: list[Tree] = []
         while not cursor.has(*_ENDS):
             items.append(self._repeated())
-        return Series(tuple(items), at)
+        return Series(tuple(items), offset)
 
     def _repeated(self) -> Tree:
         cursor = self._cursor
         atom = self._atom()
-        at = cursor.token.at
+        offset = cursor.token.offset
         if sign := cursor.take("*", "+", "?"):
             low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[sign.kind]
-            return Many(atom, low, high, at)
+            return Many(atom, low, high, offset)
         if cursor.has("~") and cursor.following(1) == "number":
             cursor.take("~")
             low = self._count()
@@ -271,8 +277,8 @@ class _Parser:
         else:
             return atom
         if high is not None and (high < low or high == 0):
-            self._fail(at, "a repetition must go up, to at least 1")
-        return Many(atom, low, high, at)
+            self._fail(offset, "a repetition must go up, to at least 1")
+        return Many(atom, low, high, offset)
 
     def _bounds(self) -> tuple[int, int | None]:
         """``{n}``, ``{n,}``, ``{,m}`` or ``{n,m}``."""
@@ -291,7 +297,7 @@ class _Parser:
     def _atom(self) -> Tree:
         cursor = self._cursor
         if negation := cursor.take("~"):
-            return Complement(self._plain(), negation.at)
+            return Complement(self._plain(), negation.offset)
         return self._plain()
 
     def _plain(self) -> Tree:
@@ -302,9 +308,9 @@ class _Parser:
         body = self._choice()
         if not cursor.take(")" if opened.kind == "(" else "]"):
             if cursor.has("newline", "end"):
-                self._fail(opened.at, "this group is not closed on its line", "A line may go on with |.")
+                self._fail(opened.offset, "this group is not closed on its line", "A line may go on with |.")
             cursor.unexpected("a closing parenthesis" if opened.kind == "(" else "a closing bracket")
-        return body if opened.kind == "(" else Many(body, 0, 1, opened.at)
+        return body if opened.kind == "(" else Many(body, 0, 1, opened.offset)
 
     def _value(self) -> Tree:
         cursor = self._cursor
@@ -316,42 +322,44 @@ class _Parser:
         if token.kind == "regexp":
             expression, _, flags = token.text[1:].rpartition("/")
             if "l" in flags:
-                self._fail(token.at, "the flag l is not supported, as in llguidance")
-            return Expression(expression, flags, token.at)
+                self._fail(token.offset, "the flag l is not supported, as in llguidance")
+            return Expression(expression, flags, token.offset)
         if token.kind == "token":
-            return Token(token.text, token.at)
+            return Token(token.text, token.offset)
         if token.kind == "reference":
             if token.text[1:].isdigit():
-                self._fail(token.at, "grammars are referred to by name, not by number, as in llguidance")
-            return Reference(token.text[1:], token.at)
+                self._fail(token.offset, "grammars are referred to by name, not by number, as in llguidance")
+            return Reference(token.text[1:], token.offset)
         if token.kind == "%json":
-            return Json(with_guidance(token.value, cursor.source, token.at), token.at)
+            return Json(with_guidance(token.value, cursor.source, token.offset), token.offset)
         if token.kind == "%regex":
-            return Pieces(chunks_of(cursor.source, token), token.at)
+            return Pieces(chunks_of(cursor.source, token), token.offset)
         if token.kind == "%lark":
             return self._nested(token)
         parameter = read_parameter(cursor) if cursor.take("::") else None
         if cursor.has("{") and cursor.following(1) not in ("number", ","):
-            self._fail(cursor.token.at, "templates are not supported, as in llguidance", "Write a rule for each use.")
-        return Name(token.text, parameter, token.at)
+            self._fail(
+                cursor.token.offset, "templates are not supported, as in llguidance", "Write a rule for each use."
+            )
+        return Name(token.text, parameter, token.offset)
 
     def _nested(self, keyword: LarkToken) -> Nested:
         cursor = self._cursor
         cursor.expect("{", "an opening brace after %lark")
         scope = self.scope()
         if not cursor.take("}"):
-            self._fail(keyword.at, "the braces of this %lark are not closed")
-        return Nested(scope, keyword.at)
+            self._fail(keyword.offset, "the braces of this %lark are not closed")
+        return Nested(scope, keyword.offset)
 
     def _literal(self, token: LarkToken) -> Literal | CharacterRange:
         cursor = self._cursor
         text, any_case = self._text(token)
         if not cursor.take(".."):
-            return Literal(text, any_case, token.at)
+            return Literal(text, any_case, token.offset)
         last, too = self._text(cursor.expect("string", "the last character of the range"))
         if any_case or too or len(text) != 1 or len(last) != 1 or text > last:
-            self._fail(token.at, 'a range goes up from one character to another, as in "a".."z"')
-        return CharacterRange(text, last, token.at)
+            self._fail(token.offset, 'a range goes up from one character to another, as in "a".."z"')
+        return CharacterRange(text, last, token.offset)
 
     def _text(self, token: LarkToken) -> tuple[str, bool]:
         """The text of a string, and whether it is in any case. Escapes are JSON's, and ``\\xHH``."""
@@ -360,12 +368,12 @@ class _Parser:
         wrong = re.search(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})', re.sub(r"\\\\", "  ", body))
         if wrong is not None:
             self._fail(
-                token.at + 1 + wrong.start(),
+                token.offset + 1 + wrong.start(),
                 f"there is no escape {body[wrong.start() : wrong.start() + 2]!r}",
                 'There are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uHHHH and \\xHH.',
             )
         written = re.sub(r"(\\\\)|\\x(..)", lambda m: m[1] or f"\\u00{m[2]}", body)
         text: str = json.loads(f'"{written}"')
         if re.search("[\ud800-\udfff]", text):
-            self._fail(token.at, "half of a surrogate pair, which is not a character")
+            self._fail(token.offset, "half of a surrogate pair, which is not a character")
         return text, any_case

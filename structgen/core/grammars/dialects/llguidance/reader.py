@@ -81,7 +81,7 @@ def read_llguidance(
         with_endings(draft)
     used = writer.used(scope)
     unused = [
-        f"rule {name!r} is never used (line {root.place(definition.at).line})"
+        f"rule {name!r} is never used (line {root.position(definition.offset).line})"
         for name, definition in scope.rules.items()
         if name not in used
     ]

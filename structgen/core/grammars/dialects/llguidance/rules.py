@@ -95,13 +95,13 @@ class RuleWriter:
     def _start_of(self, scope: Scope, start: str, user: tuple[Scope, int] | None) -> int:
         """The nonterminal of a grammar's first rule, where ``user`` (a grammar, an offset) refers to it."""
         if start not in scope.rules:
-            source, at = (user[0].source, user[1]) if user else (scope.source, 0)
-            known = f"; the rules are {', '.join(sorted(scope.rules)[:20])}" if scope.rules else ""
-            source.fail(at, f"there is no rule {start!r} to start from{known}")
+            source, offset = (user[0].source, user[1]) if user else (scope.source, 0)
+            listed = f"; the rules are {', '.join(sorted(scope.rules)[:20])}" if scope.rules else ""
+            source.fail(offset, f"there is no rule {start!r} to start from{listed}")
         definition = scope.rules[start]
         if definition.has_parameter:
-            scope.source.fail(definition.at, f"the first rule, {start!r}, gets no parameter")
-        return self._instance(scope, definition, 0, definition.at)
+            scope.source.fail(definition.offset, f"the first rule, {start!r}, gets no parameter")
+        return self._instance(scope, definition, 0, definition.offset)
 
     def _layer(self, scope: Scope) -> int:
         """Which grammar's ignored terminals stand between those of this one; −1: none. Equal ones are one."""
@@ -117,13 +117,13 @@ class RuleWriter:
             self._scopes[id(scope)] = scope, layer
         return self._scopes[id(scope)][1]
 
-    def _instance(self, scope: Scope, definition: Definition, value: int, at: int) -> int:
+    def _instance(self, scope: Scope, definition: Definition, value: int, offset: int) -> int:
         self._layer(scope)
         key = Instance(id(scope), definition.name, value)
         number = self._instances.get(key)
         if number is None:
             if len(self._instances) >= MAX_INSTANCES:
-                raise scope.source.refusal(at)("its parameters make too many rules", "rules", MAX_INSTANCES)
+                raise scope.source.refusal(offset)("its parameters make too many rules", "rules", MAX_INSTANCES)
             name = f"{definition.name}::{value}" if definition.has_parameter else definition.name
             number = self._instances[key] = self.draft.nonterminal(name)
             self._order.append(key)
@@ -153,25 +153,25 @@ class RuleWriter:
     def _write_terminal(self, definition: Definition, here: _Here) -> None:
         """A rule with ``lazy``, ``suffix``, ``stop`` or ``max_chars``."""
         scope, attributes, draft = here.scope, definition.attributes, self.draft
-        place = scope.source.place(definition.at)
+        position = scope.source.position(definition.offset)
         try:
-            body = self._terminals.dfa(definition.body, scope, definition.at)
+            body = self._terminals.dfa(definition.body, scope, definition.offset)
             if attributes.max_chars is not None:
                 bound = Concat((START, Repeat(Chars(charset.ANY), 0, attributes.max_chars), END))
                 body = intersect(body, search_dfa(bound, MAX_STATES), MAX_STATES)
             whole = body
             if attributes.ending is not None:
-                ending = self._terminals.dfa(attributes.ending, scope, attributes.ending.at)
+                ending = self._terminals.dfa(attributes.ending, scope, attributes.ending.offset)
                 whole = shortest_matches(concatenation([body, ending], max(2 * (len(body) + len(ending)), 20_000)))
             elif attributes.lazy:
                 whole = shortest_matches(body)
         except TooComplexError as error:
-            raise scope.source.refusal(definition.at)(error.message, error.budget or "size", error.limit) from None
-        symbols = draft.text(whole, definition.name, scope.source, definition.at, self._layer(scope))
+            raise scope.source.refusal(definition.offset)(error.message, error.budget or "size", error.limit) from None
+        symbols = draft.text(whole, definition.name, scope.source, definition.offset, self._layer(scope))
         if whole is not body or attributes.lazy:
             # A terminal of its own: what it shares its texts with need not be lazy.
             symbols = [~self._lazy(~s, here.number) if s < 0 else s for s in symbols]
-        draft.add(here.number, symbols, place)
+        draft.add(here.number, symbols, position)
         if attributes.ending is not None and (attributes.capture is not None or attributes.stop_capture is not None):
             self._write_ending(definition, here, body, ending, symbols)
 
@@ -191,7 +191,7 @@ class RuleWriter:
                 draft.capture(number, name, -1)
         for symbol in symbols:
             if symbol < 0:
-                draft.endings[~symbol] = Ending(body, ending, value, tail, here.scope.source, definition.at)
+                draft.endings[~symbol] = Ending(body, ending, value, tail, here.scope.source, definition.offset)
 
     # --- options and series ---
     def _write_options(self, number: int, choice: Choice, here: _Here) -> None:
@@ -203,27 +203,29 @@ class RuleWriter:
             try:
                 dfa = from_strings(words, MAX_STATES)
             except TooComplexError as error:
-                raise source.refusal(choice.at)(error.message, error.budget or "size", error.limit) from None
+                raise source.refusal(choice.offset)(error.message, error.budget or "size", error.limit) from None
             name = f"{draft.nonterminals[number]}:words"
             draft.add(
-                number, draft.text(dfa, name, source, choice.at, self._layer(here.scope)), source.place(choice.at)
+                number,
+                draft.text(dfa, name, source, choice.offset, self._layer(here.scope)),
+                source.position(choice.offset),
             )
         for option in choice.options:
             if _word(option) in words or not self._allowed(option, here):
                 continue
             if len(option.series) > 1:
                 source.fail(
-                    option.series[1].at,
+                    option.series[1].offset,
                     "& joins terminals, and this is a rule",
                     "Give the expression a name in upper case, and use that in the rule.",
                 )
-            draft.add(number, self._series(option.series[0], here), source.place(option.at))
+            draft.add(number, self._series(option.series[0], here), source.position(option.offset))
 
     def _allowed(self, option: Option, here: _Here) -> bool:
         if option.condition is None:
             return True
         if option.condition.of_own and here.value is None:
-            here.scope.source.fail(option.at, "%if asks for the parameter of a rule that has none")
+            here.scope.source.fail(option.offset, "%if asks for the parameter of a rule that has none")
         return option.condition.holds(here.value or 0)
 
     def _series(self, series: Series, here: _Here) -> list[int]:
@@ -249,67 +251,73 @@ class RuleWriter:
         match item:
             case Name() if item.name in here.scope.rules:
                 return [self._reference(item, here)]
-            case Choice(options=options, at=at):
+            case Choice(options=options, offset=offset):
                 if len(options) == 1 and len(options[0].series) == 1 and options[0].condition is None:
                     return self._series(options[0].series[0], here)
                 inner = draft.fresh(here.number)
                 self._write_options(inner, item, here)
                 return [inner]
-            case Many(body=body, low=low, high=high, at=at):
-                return draft.repeated(here.number, self._symbols(body, here), low, high, source.place(at))
-            case Token(source=text, at=at):
+            case Many(body=body, low=low, high=high, offset=offset):
+                return draft.repeated(here.number, self._symbols(body, here), low, high, source.position(offset))
+            case Token(source=text, offset=offset):
                 try:
                     pattern = token_pattern(text)
                 except ConstraintError as error:
-                    source.fail(at, str(error))
-                return [~draft.outside(text, text, source.place(at), self._layer(here.scope), pattern, text)]
-            case Json(schema=schema, at=at):
-                number = draft.outside(f"JSON_{len(draft.embedded)}", "%json", source.place(at), -1)
+                    source.fail(offset, str(error))
+                return [~draft.outside(text, text, source.position(offset), self._layer(here.scope), pattern, text)]
+            case Json(schema=schema, offset=offset):
+                number = draft.outside(f"JSON_{len(draft.embedded)}", "%json", source.position(offset), -1)
                 draft.embedded[number] = schema
                 return [~number]
-            case Nested(scope=scope, at=at):
-                return [self._nested(scope, here, at)]
-            case Reference(name=name, at=at):
-                return [self._other(name, here, at)]
+            case Nested(scope=scope, offset=offset):
+                return [self._nested(scope, here, offset)]
+            case Reference(name=name, offset=offset):
+                return [self._other(name, here, offset)]
             case _:
                 if isinstance(item, Name) and item.name not in here.scope.terminals:
-                    self._terminals.unknown(item.name, here.scope, item.at)
-                dfa = self._terminals.dfa(item, here.scope, item.at)
-                return draft.text(dfa, _name_of(item, draft), source, item.at, self._layer(here.scope))
+                    self._terminals.unknown(item.name, here.scope, item.offset)
+                dfa = self._terminals.dfa(item, here.scope, item.offset)
+                return draft.text(dfa, _name_of(item, draft), source, item.offset, self._layer(here.scope))
 
     def _reference(self, item: Name, here: _Here) -> int:
         definition = here.scope.rules[item.name]
         fail = here.scope.source.fail
         if definition.has_parameter and item.parameter is None:
-            fail(item.at, f"the rule {item.name!r} needs a parameter, as in {item.name}::0")
+            fail(item.offset, f"the rule {item.name!r} needs a parameter, as in {item.name}::0")
         if item.parameter is None:
-            return self._instance(here.scope, definition, 0, item.at)
+            return self._instance(here.scope, definition, 0, item.offset)
         if not definition.has_parameter:
-            fail(item.at, f"the rule {item.name!r} has no parameter", f"Begin it with {item.name}::_ if it needs one.")
+            fail(
+                item.offset,
+                f"the rule {item.name!r} has no parameter",
+                f"Begin it with {item.name}::_ if it needs one.",
+            )
         if item.parameter.of_own and here.value is None:
-            fail(item.at, "this asks for the parameter of a rule that has none", "Give a number.")
-        return self._instance(here.scope, definition, item.parameter.value(here.value or 0), item.at)
+            fail(item.offset, "this asks for the parameter of a rule that has none", "Give a number.")
+        return self._instance(here.scope, definition, item.parameter.value(here.value or 0), item.offset)
 
-    def _nested(self, scope: Scope, here: _Here, at: int) -> int:
+    def _nested(self, scope: Scope, here: _Here, offset: int) -> int:
         """The start of a grammar inside another."""
-        start = self._start_of(scope, "start", (here.scope, at))
+        start = self._start_of(scope, "start", (here.scope, offset))
         if self._layer(scope) == self._layer(here.scope):
             return start
         draft = self.draft  # what is ignored around it does not stand before its first terminal
         border = draft.fresh(here.number)
-        draft.add(border, (start,), here.scope.source.place(at))
+        draft.add(border, (start,), here.scope.source.position(offset))
         draft.borders.add(border)
         return border
 
-    def _other(self, name: str, here: _Here, at: int) -> int:
+    def _other(self, name: str, here: _Here, offset: int) -> int:
         if name in self._grammars:
-            return self._nested(self._grammars[name], here, at)
+            return self._nested(self._grammars[name], here, offset)
         if name in self._outside:
-            number = self.draft.outside(f"@{name}", f"@{name}", here.scope.source.place(at), -1, key=name)
+            number = self.draft.outside(f"@{name}", f"@{name}", here.scope.source.position(offset), -1, key=name)
             self.draft.references[number] = name
             return ~number
-        known = ", ".join(sorted([*self._grammars, *self._outside])) or "none"
-        here.scope.source.fail(at, f"there is no grammar {name!r}", f"Give it in grammars={{...}}; there are: {known}.")
+        listed = ", ".join(sorted([*self._grammars, *self._outside])) or "none"
+        here.scope.source.fail(
+            offset, f"there is no grammar {name!r}", f"Give it in grammars={{...}}; there are: {listed}."
+        )
 
 
 def _word(option: Option) -> str | None:

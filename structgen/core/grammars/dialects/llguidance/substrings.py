@@ -20,17 +20,17 @@ def chunks_of(source: GrammarText, token: LarkToken) -> tuple[str, ...]:
     """
     value = token.value
     if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in _KINDS:
-        found = ", ".join(map(repr, value)) if isinstance(value, dict) else "no object"
+        keys = ", ".join(map(repr, value)) if isinstance(value, dict) else "no object"
         source.fail(
-            token.at, f"%regex is followed by an object with one key of {', '.join(_KINDS)}, not {found or '{}'}"
+            token.offset, f"%regex is followed by an object with one key of {', '.join(_KINDS)}, not {keys or '{}'}"
         )
     ((kind, content),) = value.items()
     texts = content if kind == "substring_chunks" else [content]
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         what = "a list of texts" if kind == "substring_chunks" else "a text"
-        source.fail(token.at, f"{kind} is {what}")
+        source.fail(token.offset, f"{kind} is {what}")
     if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
-        source.fail(token.at, "half of a surrogate pair, which is not a character")
+        source.fail(token.offset, "half of a surrogate pair, which is not a character")
     if kind == "substring_words":
         return tuple(words_of(texts[0]))
     return tuple(texts[0] if kind == "substring_chars" else texts)

@@ -16,7 +16,7 @@ class Literal(NamedTuple):
 
     text: str
     any_case: bool
-    at: int
+    offset: int
 
 
 class CharacterRange(NamedTuple):
@@ -24,7 +24,7 @@ class CharacterRange(NamedTuple):
 
     first: str
     last: str
-    at: int
+    offset: int
 
 
 class Expression(NamedTuple):
@@ -32,14 +32,14 @@ class Expression(NamedTuple):
 
     source: str
     flags: str
-    at: int
+    offset: int
 
 
 class Pieces(NamedTuple):
     """``%regex {"substring_...": ...}``: pieces that follow one another in a list."""
 
     chunks: tuple[str, ...]
-    at: int
+    offset: int
 
 
 class Name(NamedTuple):
@@ -47,42 +47,42 @@ class Name(NamedTuple):
 
     name: str
     parameter: Parameter | None
-    at: int
+    offset: int
 
 
 class Token(NamedTuple):
     """A special token as written."""
 
     source: str
-    at: int
+    offset: int
 
 
 class Json(NamedTuple):
     """``%json {...}``."""
 
     schema: EmbeddedSchema
-    at: int
+    offset: int
 
 
 class Reference(NamedTuple):
     """``@name``: another grammar."""
 
     name: str
-    at: int
+    offset: int
 
 
 class Nested(NamedTuple):
     """``%lark {...}``: a grammar with names of its own."""
 
     scope: Scope
-    at: int
+    offset: int
 
 
 class Complement(NamedTuple):
     """``~x``: the texts that are not of the body."""
 
     body: Tree
-    at: int
+    offset: int
 
 
 class Many(NamedTuple):
@@ -91,14 +91,14 @@ class Many(NamedTuple):
     body: Tree
     low: int
     high: int | None
-    at: int
+    offset: int
 
 
 class Series(NamedTuple):
     """The items one after the other."""
 
     items: tuple[Tree, ...]
-    at: int
+    offset: int
 
 
 class Option(NamedTuple):
@@ -106,14 +106,14 @@ class Option(NamedTuple):
 
     series: tuple[Series, ...]
     condition: Condition | None
-    at: int
+    offset: int
 
 
 class Choice(NamedTuple):
     """One of the options."""
 
     options: tuple[Option, ...]
-    at: int
+    offset: int
 
 
 Tree: TypeAlias = (
@@ -169,7 +169,7 @@ class Definition:
 
     name: str
     body: Choice
-    at: int
+    offset: int
     has_parameter: bool = False
     attributes: Attributes = field(default_factory=Attributes)
 

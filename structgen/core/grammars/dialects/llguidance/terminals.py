@@ -77,22 +77,22 @@ class Terminals:
         self._open: set[tuple[int, str]] = set()
         self.warnings: list[str] = []
 
-    def dfa(self, tree: Tree | Series | Option, scope: Scope, at: int) -> Dfa:
-        """The automaton of an expression, which the offset ``at`` is blamed for.
+    def dfa(self, tree: Tree | Series | Option, scope: Scope, offset: int) -> Dfa:
+        """The automaton of an expression, which the offset ``offset`` is blamed for.
 
         Raises:
             GrammarError: it holds what is no terminal, or something illegal.
             GrammarTooComplexError: it is too large.
         """
-        known = self._dfas.get(id(tree))
-        if known is not None and known[0] is tree:
-            return known[1]
+        kept = self._dfas.get(id(tree))
+        if kept is not None and kept[0] is tree:
+            return kept[1]
         try:
-            found = self._as_dfa(self._part(tree, scope))
-            self._dfas[id(tree)] = tree, found
-            return found
+            result = self._as_dfa(self._part(tree, scope))
+            self._dfas[id(tree)] = tree, result
+            return result
         except TooComplexError as error:
-            raise scope.source.refusal(at)(error.message, error.budget or "size", error.limit) from None
+            raise scope.source.refusal(offset)(error.message, error.budget or "size", error.limit) from None
 
     def _as_dfa(self, part: Part) -> Dfa:
         if isinstance(part, Dfa):
@@ -110,9 +110,9 @@ class Terminals:
         match tree:
             case Choice(options=options):
                 return self._any([self._part(option, scope) for option in options])
-            case Option(series=series, condition=condition, at=at):
+            case Option(series=series, condition=condition, offset=offset):
                 if condition is not None:
-                    scope.source.fail(at, "%if stands in rules with a parameter, not in terminals")
+                    scope.source.fail(offset, "%if stands in rules with a parameter, not in terminals")
                 return self._all([self._part(one, scope) for one in series])
             case Series(items=items):
                 return self._joined([self._part(item, scope) for item in items])
@@ -129,19 +129,19 @@ class Terminals:
                 return self._expression(tree, scope)
             case Pieces(chunks=chunks):
                 return substring_dfa(chunks)
-            case Name(name=name, parameter=parameter, at=at):
+            case Name(name=name, parameter=parameter, offset=offset):
                 if parameter is not None:
-                    scope.source.fail(at, "terminals have no parameters")
-                return self.of_name(name, scope, at)
+                    scope.source.fail(offset, "terminals have no parameters")
+                return self.of_name(name, scope, offset)
             case _:
                 what = {"Token": "a special token", "Json": "%json", "Reference": "another grammar", "Nested": "%lark"}
                 scope.source.fail(
-                    tree.at,
+                    tree.offset,
                     f"{what[type(tree).__name__]} stands in rules, not in terminals",
                     "Write a rule (in lower case, without lazy, suffix, stop and max_chars) in place of the terminal.",
                 )
 
-    def of_name(self, name: str, scope: Scope, at: int) -> Part:
+    def of_name(self, name: str, scope: Scope, offset: int) -> Part:
         """What a terminal's name stands for.
 
         Raises:
@@ -152,36 +152,38 @@ class Terminals:
             return self._parts[key]
         definition = scope.terminals.get(name)
         if definition is None:
-            self.unknown(name, scope, at)
+            self.unknown(name, scope, offset)
         if key in self._open:
-            scope.source.fail(definition.at, f"the terminal {name} refers to itself", "Only rules may: use lower case.")
+            scope.source.fail(
+                definition.offset, f"the terminal {name} refers to itself", "Only rules may: use lower case."
+            )
         self._open.add(key)
         self._parts[key] = self._part(definition.body, scope)
         self._open.remove(key)
         return self._parts[key]
 
-    def unknown(self, name: str, scope: Scope, at: int) -> NoReturn:
+    def unknown(self, name: str, scope: Scope, offset: int) -> NoReturn:
         """Raise GrammarError: no terminal has this name."""
         if name in scope.rules:
             scope.source.fail(
-                at,
+                offset,
                 f"{name!r} is a rule, where only terminals can stand",
                 "Terminals (upper-case names), and rules with lazy, suffix, stop or max_chars, are made of terminals.",
             )
         near = near_name(name, [*scope.rules, *scope.terminals])
-        scope.source.fail(at, f"{name!r} is not defined", f"The nearest name is {near!r}." if near else None)
+        scope.source.fail(offset, f"{name!r} is not defined", f"The nearest name is {near!r}." if near else None)
 
     def _expression(self, tree: Expression, scope: Scope) -> Node:
         try:
-            found = parse_rust_regex(tree.source, tree.flags)
+            expression = parse_rust_regex(tree.source, tree.flags)
         except PatternError as error:
-            scope.source.fail(tree.at + 1 + error.position, f"the regular expression: {error.message}")
-        if found.lazy:
+            scope.source.fail(tree.offset + 1 + error.position, f"the regular expression: {error.message}")
+        if expression.lazy:
             self.warnings.append(
                 f"laziness in the regular expression /{tree.source[:60]}/ has no effect: terminals are matched whole; "
                 "write lazy in brackets after the name of a rule"
             )
-        return found.node
+        return expression.node
 
     def _any(self, parts: list[Part]) -> Part:
         if len(parts) == 1:
@@ -197,11 +199,11 @@ class Terminals:
     def _all(self, parts: list[Part]) -> Part:
         if len(parts) == 1:
             return parts[0]
-        found = self._as_dfa(parts[0])
+        total = self._as_dfa(parts[0])
         for part in parts[1:]:
             other = self._as_dfa(part)
-            found = intersect(found, other, _budget([found, other]))
-        return found
+            total = intersect(total, other, _budget([total, other]))
+        return total
 
     def _joined(self, parts: list[Part]) -> Part:
         parts = [part for part in parts if part != Concat(())] or parts[:1]

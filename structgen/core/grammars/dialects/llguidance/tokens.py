@@ -36,7 +36,7 @@ class LarkToken(NamedTuple):
 
     kind: str
     text: str
-    at: int
+    offset: int
     value: Any = None
 
 
@@ -48,22 +48,22 @@ class GrammarText:
 
     @cached_property
     def _lines(self) -> list[int]:
-        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+        return [0, *(line_end.end() for line_end in re.finditer("\n", self.text))]
 
-    def place(self, at: int) -> Place:
+    def position(self, offset: int) -> Place:
         """The line and column of an offset."""
-        line = bisect_right(self._lines, at)
-        return Place(line, at - self._lines[line - 1] + 1)
+        line = bisect_right(self._lines, offset)
+        return Place(line, offset - self._lines[line - 1] + 1)
 
-    def fail(self, at: int, message: str, hint: str | None = None) -> NoReturn:
+    def fail(self, offset: int, message: str, hint: str | None = None) -> NoReturn:
         """Raise GrammarError for a place."""
-        place = self.place(at)
-        raise GrammarError(message, line=place.line, column=place.column, source=self.text, hint=hint)
+        position = self.position(offset)
+        raise GrammarError(message, line=position.line, column=position.column, source=self.text, hint=hint)
 
-    def refusal(self, at: int) -> Refusal:
+    def refusal(self, offset: int) -> Refusal:
         """What makes errors of what is too much at a place."""
-        place = self.place(at)
-        return grammar_refusal(self.text, place.line, place.column)
+        position = self.position(offset)
+        return grammar_refusal(self.text, position.line, position.column)
 
 
 def tokens_of(source: GrammarText, options: JsonOptions) -> list[LarkToken]:
@@ -76,60 +76,60 @@ def tokens_of(source: GrammarText, options: JsonOptions) -> list[LarkToken]:
     Raises:
         GrammarError: something that is no token, or no JSON where it must be.
     """
-    text, at, found = source.text, 0, []
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    text, offset, tokens = source.text, 0, []
+    while offset < len(text):
+        match = _TOKEN.match(text, offset)
         if match is None:
-            _explain(source, at)
+            _explain(source, offset)
         kind, piece = match.lastgroup or "", match.group()
         if kind == "keyword":
             if piece not in _KEYWORDS:
-                source.fail(at, f"there is no {piece}", f"There are {', '.join(_KEYWORDS)}.")
+                source.fail(offset, f"there is no {piece}", f"There are {', '.join(_KEYWORDS)}.")
             kind = piece
         elif kind == "sign":
             kind = piece
         elif kind == "name":
-            kind = _kind_of_name(source, piece, at)
+            kind = _kind_of_name(source, piece, offset)
         end, value = match.end(), None
         if kind in _WITH_JSON:
             value, end = _json_after(source, kind, end, options)
         if kind != "blank":
-            found.append(LarkToken(kind, piece, at, value))
-        at = end
-    return [*found, LarkToken("newline", "", len(text)), LarkToken("end", "", len(text))]
+            tokens.append(LarkToken(kind, piece, offset, value))
+        offset = end
+    return [*tokens, LarkToken("newline", "", len(text)), LarkToken("end", "", len(text))]
 
 
-def _kind_of_name(source: GrammarText, name: str, at: int) -> str:
+def _kind_of_name(source: GrammarText, name: str, offset: int) -> str:
     if re.fullmatch(r"_?[a-z][_a-z0-9-]*", name):
         return "rule"
     if re.fullmatch(r"_?[A-Z][_A-Z0-9-]*", name):
         return "terminal"
     source.fail(
-        at,
+        offset,
         f"{name!r} is no name",
         "Names of rules are in lower case, those of terminals in upper case, of ASCII letters, digits, _ and -.",
     )
 
 
-def _json_after(source: GrammarText, keyword: str, at: int, options: JsonOptions) -> tuple[Any, int]:
-    while source.text[at : at + 1].isspace():
-        at += 1
+def _json_after(source: GrammarText, keyword: str, offset: int, options: JsonOptions) -> tuple[Any, int]:
+    while source.text[offset : offset + 1].isspace():
+        offset += 1
     if keyword == "%json":
-        return read_schema(source.text, at, options)
-    return read_json(source.text, at, f"{keyword} is not followed by JSON")
+        return read_schema(source.text, offset, options)
+    return read_json(source.text, offset, f"{keyword} is not followed by JSON")
 
 
-def _explain(source: GrammarText, at: int) -> NoReturn:
-    character = source.text[at]
+def _explain(source: GrammarText, offset: int) -> NoReturn:
+    character = source.text[offset]
     if character == '"':
         source.fail(
-            at, "this text is not closed, or has a line feed or a control character", "Write it as \\n or \\u...."
+            offset, "this text is not closed, or has a line feed or a control character", "Write it as \\n or \\u...."
         )
     if character == "/":
-        source.fail(at, "this regular expression is empty or not closed", "A slash in it is written as \\/.")
+        source.fail(offset, "this regular expression is empty or not closed", "A slash in it is written as \\/.")
     if character == "<":
-        source.fail(at, "this is no special token", "Special tokens are <name>, without spaces, or <[7]>.")
-    source.fail(at, f"{character!r} has no meaning here")
+        source.fail(offset, "this is no special token", "Special tokens are <name>, without spaces, or <[7]>.")
+    source.fail(offset, f"{character!r} has no meaning here")
 
 
 class Cursor:
@@ -175,8 +175,8 @@ class Cursor:
     def unexpected(self, what: str) -> NoReturn:
         """Raise GrammarError: something else is expected."""
         token = self.token
-        found = {"newline": "the end of the line", "end": "the end of the grammar"}.get(token.kind, repr(token.text))
-        self.source.fail(token.at, f"expected {what}, not {found}")
+        met = {"newline": "the end of the line", "end": "the end of the grammar"}.get(token.kind, repr(token.text))
+        self.source.fail(token.offset, f"expected {what}, not {met}")
 
     def whole_number(self, what: str, most: int = 2**31 - 1) -> int:
         """A number of digits.
@@ -190,5 +190,5 @@ class Cursor:
         except ValueError:
             number = -1
         if not 0 <= number <= most:
-            self.source.fail(token.at, f"{what} goes from 0 to {most}, which {token.text[:40]} does not")
+            self.source.fail(token.offset, f"{what} goes from 0 to {most}, which {token.text[:40]} does not")
         return number

@@ -1,6 +1,7 @@
-"""Rows that are read after two prompts: what the model says after one, pushed away from what it says after the other.
+"""Sequences that are read after two prompts: what the model says after one, pushed away from what it says after the
+other.
 
-Whoever writes sees one row with one distribution: schedulers, drafts and samplers work as they are.
+Whoever writes sees one sequence with one distribution: schedulers, drafts and samplers work as they are.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ def pushed(given: LogProbs, other: LogProbs, scale: float) -> LogProbs:
 
 @dataclass(slots=True)
 class _Pair:
-    """A row after the prompt, and its other one.
+    """A sequence after the prompt, and its other one.
 
     Attributes:
-        left: tokens of the prompt that the row does not hold yet.
-        other: number of the row after the other prompt.
+        left: tokens of the prompt that the sequence does not hold yet.
+        other: number of the sequence after the other prompt.
         waiting: what that one has to read before anything new.
         before: how much of ``waiting`` the last call read.
     """
@@ -53,8 +54,8 @@ class _Pair:
     before: int = 0
 
 
-class GuidedRows:
-    """A ``RaggedReader`` of guided rows. Each takes two rows of the reader that it wraps.
+class GuidedSequences:
+    """A ``RaggedReader`` of guided sequences. Each takes two sequences of the reader that it wraps.
 
     Args:
         reader: of the model.
@@ -68,12 +69,12 @@ class GuidedRows:
         self._number = 0
         self._pairs: dict[int, _Pair] = {}
         self.reads_apart, self.shares_prefixes = reader.reads_apart, reader.shares_prefixes
-        self.max_rows = None if reader.max_rows is None else max(1, reader.max_rows // 2)
+        self.max_sequences = None if reader.max_sequences is None else max(1, reader.max_sequences // 2)
         share_turn(self, model)
 
     def expecting(self, requests: Iterable[Any]) -> Iterator[Any]:
-        """Requests whose rows are known by their ``salt``, which is made the request's own from when it is taken: they
-        begin with its ``prompt`` and are guided away from the one that it is ``without``."""
+        """Requests whose sequences are known by their ``salt``, which is made the request's own from when it is taken:
+        they begin with its ``prompt`` and are guided away from the one that it is ``without``."""
         for request in requests:
             if request is not None:
                 self._number += 1
@@ -99,55 +100,55 @@ class GuidedRows:
     def open(self, tokens: Sequence[int], salt: str = "") -> tuple[int, int]:
         """See ``RaggedReader.open``; ``salt``: of a request that was expected."""
         prompt, other = self._requests[salt].prompt, self._requests[salt].without
-        row, held = self._reader.open(tokens, _shared(salt))
+        sequence, held = self._reader.open(tokens, _shared(salt))
         text = [*other, *tokens[len(prompt) : held]]
-        beside, found = self._reader.open(text, _shared(salt))
-        self._pairs[row] = _Pair(len(prompt) - held, beside, text[found:])
-        return row, held
+        other_sequence, other_held = self._reader.open(text, _shared(salt))
+        self._pairs[sequence] = _Pair(len(prompt) - held, other_sequence, text[other_held:])
+        return sequence, held
 
     def read(self, parts: Sequence[Part]) -> Reading:
-        """See ``RaggedReader.read``: in one call for all rows and their other ones. The logits [N, V] are guided ones,
-        float64; of a piece of a prompt, whose logits nobody looks at, the row's own."""
+        """See ``RaggedReader.read``: in one call for all sequences and their other ones. The logits [N, V] are guided
+        ones, float64; of a piece of a prompt, whose logits nobody looks at, the sequence's own."""
         both, numbers = list(parts), dict[int, int]()
         for part in parts:
-            pair = self._pairs[part.row]
+            pair = self._pairs[part.sequence]
             new = len(part.tokens) - max(0, pair.left)
             if new >= 0:  # the prompt is read to its end
-                numbers[part.row] = len(both)
-                both.append(_beside(pair, part, new))
+                numbers[part.sequence] = len(both)
+                both.append(_other_part(pair, part, new))
         reading = self._reader.read(both)
-        for row in numbers:
-            self._pairs[row].waiting = []
+        for sequence in numbers:
+            self._pairs[sequence].waiting = []
         logits, starts = list[LogProbs](), list[int]()
         for number, part in enumerate(parts):
             count = reading.counts[number]
-            own = _lines(reading, number, both)
-            if part.row in numbers:
-                other = _lines(reading, numbers[part.row], both)
-                size = min(len(own), len(other) - (0 if part.last_only else self._pairs[part.row].before))
-                own[len(own) - size :] = pushed(own[len(own) - size :], other[len(other) - size :], self._scale)
+            after = _lines(reading, number, both)
+            if part.sequence in numbers:
+                other = _lines(reading, numbers[part.sequence], both)
+                size = min(len(after), len(other) - (0 if part.last_only else self._pairs[part.sequence].before))
+                after[len(after) - size :] = pushed(after[len(after) - size :], other[len(other) - size :], self._scale)
             if part.parents is None:
-                self._pairs[part.row].left -= count
+                self._pairs[part.sequence].left -= count
             starts.append(sum(map(len, logits)))
-            logits.append(own)
+            logits.append(after)
         return Reading(np.concatenate(logits), starts, list(reading.counts[: len(parts)]))
 
-    def keep(self, row: int, kept: Sequence[int]) -> None:
+    def keep(self, sequence: int, kept: Sequence[int]) -> None:
         """See ``RaggedReader.keep``."""
-        pair = self._pairs[row]
+        pair = self._pairs[sequence]
         pair.left -= len(kept)
-        self._reader.keep(row, kept)
+        self._reader.keep(sequence, kept)
         self._reader.keep(pair.other, [*range(pair.before), *(pair.before + index for index in kept)])
 
-    def drop(self, row: int) -> None:
+    def drop(self, sequence: int) -> None:
         """See ``RaggedReader.drop``."""
-        self._reader.drop(row)
-        self._reader.drop(self._pairs.pop(row).other)
+        self._reader.drop(sequence)
+        self._reader.drop(self._pairs.pop(sequence).other)
 
-    def remember(self, row: int, salt: str = "") -> None:
+    def remember(self, sequence: int, salt: str = "") -> None:
         """See ``RaggedReader.remember``."""
-        self._reader.remember(row, _shared(salt))
-        self._reader.remember(self._pairs[row].other, _shared(salt))
+        self._reader.remember(sequence, _shared(salt))
+        self._reader.remember(self._pairs[sequence].other, _shared(salt))
 
     def known(self, tokens: Sequence[int], salt: str = "") -> int:
         """See ``RaggedReader.known``."""
@@ -167,8 +168,8 @@ def _shared(salt: str) -> str:
     return salt.partition(MARK)[0]
 
 
-def _beside(pair: _Pair, part: Part, new: int) -> Part:
-    """What the other row reads along with a part: what it waits for, and the ``new`` tokens after the prompt."""
+def _other_part(pair: _Pair, part: Part, new: int) -> Part:
+    """What the other sequence reads along with a part: what it waits for, and the ``new`` tokens after the prompt."""
     before = pair.before = len(pair.waiting)
     tokens = [*pair.waiting, *part.tokens[len(part.tokens) - new :]]
     if part.parents is None:

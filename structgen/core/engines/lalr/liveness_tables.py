@@ -58,17 +58,17 @@ def _can_go_on(tables: LalrTables, clean: frozenset[int]) -> bool:
 def _clean_everywhere(tables: LalrTables) -> set[int]:
     """The terminals that can be finished cleanly in every state that takes them; the indenter sees to its own."""
     lexemes, names = Lexemes(tables), tables.terminals
-    found = set(range(len(names) - 1))
+    clean = set(range(len(names) - 1))
     for state, row in enumerate(tables.action):
-        taken = {int(terminal) for terminal in row.nonzero()[0]} & found
+        taken = {int(terminal) for terminal in row.nonzero()[0]} & clean
         if taken:
-            found -= taken - lexemes.clean_start(int(tables.lexer_of[state])).keys()
-            found |= {t for t in taken if t == tables.newline or names[t] in (INDENT, DEDENT)}
-    return found
+            clean -= taken - lexemes.clean_start(int(tables.lexer_of[state])).keys()
+            clean |= {t for t in taken if t == tables.newline or names[t] in (INDENT, DEDENT)}
+    return clean
 
 
 @dataclass(frozen=True, eq=False)
-class Proofs:
+class LivenessTables:
     """What is known of a parser's states, for the kernel.
 
     Attributes:
@@ -82,7 +82,7 @@ class Proofs:
     scratch: int
 
 
-def prove(tables: LalrTables) -> Proofs | None:
+def prove(tables: LalrTables) -> LivenessTables | None:
     """The proofs of a grammar; None if its parse table is too large, or its lines and brackets are not balanced."""
     if not _is_balanced(tables):
         return None
@@ -90,56 +90,56 @@ def prove(tables: LalrTables) -> Proofs | None:
     count = tables.action.shape[1]
     words = (count + 63) >> 6
     gotos = [np.flatnonzero(row >= 0).tolist() for row in tables.goto]
-    sizes = [len(own) * words for own in items]
+    sizes = [len(entries) * words for entries in items]
     outs = [0, *accumulate((count + 1) * size for size in sizes)]
-    values = [outs[-1], *(size * count for size, own in zip(sizes, gotos, strict=True) for _ in own)]
+    values = [outs[-1], *(size * count for size, entries in zip(sizes, gotos, strict=True) for _ in entries)]
     places = list(accumulate(values))
     if places[-1] > MOST_WORDS:
         return None
-    flat = [item for own in items for item in own]
+    flat = [item for entries in items for item in entries]
     arrays: dict[int, npt.NDArray[np.int32] | Words] = {
         kt.items_from: _ints([0, *accumulate(map(len, items))]),
         kt.item_origin: _ints([origin for origin, _ in flat]),
         kt.item_dot: _ints([dot for _, dot in flat]),
         kt.gotos_from: _ints([0, *accumulate(map(len, gotos))]),
-        kt.goto_symbol: _ints([symbol for own in gotos for symbol in own]),
+        kt.goto_symbol: _ints([symbol for entries in gotos for symbol in entries]),
         kt.values_from: np.array(places, np.int64),
         kt.out_from: np.array(outs, np.int64),
     }
     following = _following(tables, Lexemes(tables))
-    found = _saturated(tables, arrays, following, np.zeros(max(places[-1], 1), np.int64))
+    liveness = _saturated(tables, arrays, following, np.zeros(max(places[-1], 1), np.int64))
     possible = _bits([set(np.flatnonzero(row).tolist()) for row in tables.action], words)
     exact = not np.any(possible & ~following) or np.array_equal(
-        found, _saturated(tables, arrays, possible | following, found.copy())
+        liveness, _saturated(tables, arrays, possible | following, liveness.copy())
     )
-    arrays |= {kt.following_at: following.reshape(-1), kt.proof_at: found}
-    return Proofs(arrays, exact, 1 + max(sizes))
+    arrays |= {kt.following_at: following.reshape(-1), kt.proof_at: liveness}
+    return LivenessTables(arrays, exact, 1 + max(sizes))
 
 
 def _saturated(
-    tables: LalrTables, arrays: dict[int, npt.NDArray[np.int32] | Words], following: Words, proof: Words
+    tables: LalrTables, arrays: dict[int, npt.NDArray[np.int32] | Words], following: Words, liveness: Words
 ) -> Words:
     """What the kernel finds, beyond what is known, if terminals may be read after states as given; in place."""
     states, count = tables.action.shape
     before = _before(tables)
     header = np.zeros(k.HEADER, np.int64)
-    own: dict[int, npt.NDArray[np.int32] | Words] = {
+    header_arrays: dict[int, npt.NDArray[np.int32] | Words] = {
         **arrays,
         **parser_arrays(tables),
         kt.following_at: following.reshape(-1),
-        kt.proof_at: proof,
+        kt.proof_at: liveness,
         kt.scratch_at: np.zeros(2 * states, np.int64),
         kt.unknown_at: np.array([0, *accumulate(map(len, before))], np.int64),
-        kt.level_at: np.array([state for found in before for state in found] or [0], np.int64),
+        kt.level_at: np.array([state for predecessors in before for state in predecessors] or [0], np.int64),
     }
-    for place, data in own.items():
-        header[place], header[place + 1] = data.ctypes.data, data.size
+    for position, data in header_arrays.items():
+        header[position], header[position + 1] = data.ctypes.data, data.size
     header[k.H_CAP] = k.HEADER
     header[k.H_TERMINALS], header[k.H_NONTERMINALS], header[k.H_STATES] = count, tables.goto.shape[1], states
     header[k.H_END], header[k.H_END_STATE] = count - 1, tables.end
     heap = np.array([header.ctypes.data])  # with a name, to outlive the call: other threads allocate meanwhile
     k.run(heap.ctypes.data, k.PROVE, 0, 0, 0)
-    return proof
+    return liveness
 
 
 def parser_arrays(tables: LalrTables) -> dict[int, npt.NDArray[np.int32]]:
@@ -154,20 +154,20 @@ def parser_arrays(tables: LalrTables) -> dict[int, npt.NDArray[np.int32]]:
 
 def _targets(tables: LalrTables) -> list[set[int]]:
     """The states that may stand right upon each state."""
-    found = []
+    targets = []
     for actions, gotos in zip(tables.action, tables.goto, strict=True):
         shifts = actions[(actions > 0) & ((actions & 1) == 0)] >> 1
-        found.append({*(shifts - 1).tolist(), *gotos[gotos >= 0].tolist()})
-    return found
+        targets.append({*(shifts - 1).tolist(), *gotos[gotos >= 0].tolist()})
+    return targets
 
 
 def _before(tables: LalrTables) -> list[list[int]]:
     """The states that may stand right below each state."""
-    found: list[list[int]] = [[] for _ in tables.action]
+    predecessors: list[list[int]] = [[] for _ in tables.action]
     for state, targets in enumerate(_targets(tables)):
         for target in targets:
-            found[target].append(state)
-    return found
+            predecessors[target].append(state)
+    return predecessors
 
 
 def _items(tables: LalrTables) -> list[list[Item]]:
@@ -175,11 +175,14 @@ def _items(tables: LalrTables) -> list[list[Item]]:
 
     One of a nonterminal of its own stands for the whole text: it is read once the last state is reached.
     """
-    found = [list(dict.fromkeys((tables.rules[rule][0], dot) for rule, dot in own if dot)) for own in tables.items]
+    items = [
+        list(dict.fromkeys((tables.rules[rule][0], dot) for rule, dot in state_items if dot))
+        for state_items in tables.items
+    ]
     whole = tables.goto.shape[1]
-    found[tables.start].append((whole, 1))
-    found[tables.end].append((whole, 2))
-    return found
+    items[tables.start].append((whole, 1))
+    items[tables.end].append((whole, 2))
+    return items
 
 
 def _following(tables: LalrTables, lexemes: Lexemes) -> Words:
@@ -194,17 +197,17 @@ def _following(tables: LalrTables, lexemes: Lexemes) -> Words:
         for terminal, action in enumerate(row.tolist()):
             if action and not action & 1:
                 read[(action >> 1) - 1] = terminal
-    found = []
+    following = []
     for state, terminal in enumerate(read.tolist()):
         lexer = int(tables.lexer_of[state])
-        own = {*lexemes.clean_start(lexer), len(names) - 1}
+        terminals = {*lexemes.clean_start(lexer), len(names) - 1}
         if newline >= 0:
             indent, dedent = numbers[INDENT], numbers[DEDENT]
             if terminal not in (newline, indent, dedent) and lexemes.can_begin_lines(lexemes.start(lexer)):
-                own.add(newline)
-            own |= {newline: {indent, dedent}, dedent: {dedent}}.get(terminal, set())
-        found.append(own)
-    return _bits(found, (len(names) + 63) >> 6)
+                terminals.add(newline)
+            terminals |= {newline: {indent, dedent}, dedent: {dedent}}.get(terminal, set())
+        following.append(terminals)
+    return _bits(following, (len(names) + 63) >> 6)
 
 
 def _is_balanced(tables: LalrTables) -> bool:
@@ -242,11 +245,11 @@ def _is_balanced(tables: LalrTables) -> bool:
 
 def _bits(rows: list[set[int]], words: int) -> Words:
     """Sets of terminals as rows of bits."""
-    found = np.zeros((len(rows), words), np.int64)
-    for row, own in zip(found, rows, strict=True):
-        for terminal in own:
+    bits = np.zeros((len(rows), words), np.int64)
+    for row, terminals in zip(bits, rows, strict=True):
+        for terminal in terminals:
             row[terminal >> 6] |= np.int64(np.uint64(1 << (terminal & 63)).astype(np.int64))
-    return found
+    return bits
 
 
 def _ints(numbers: list[int]) -> npt.NDArray[np.int32]:
