@@ -1,8 +1,9 @@
 """Milliseconds that logits processors of transformers add to a step: ``python benchmarks/transformers_processor.py``.
 
 Every processor is shown the same sequences as `generate` would: a prompt, then a token more a step, of a document that
-satisfies the schema; scores are as wide as SmolLM2's vocabulary. Ours leaves the given scores as they are, the others
-mask in place. llguidance has no processor: its executor, and the helper for numpy, take the place of one.
+satisfies the schema; scores are as wide as SmolLM2's vocabulary. XGrammar's and llguidance's mask the given scores in
+place; ours does where ``generate`` hands over scores that nobody looks at again ("in place"), else it leaves them as
+they are. llguidance has no processor: its executor, and the helper for numpy, take the place of one.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def processors(vocabulary: BenchVocabulary, rows: int) -> dict[str, Make]:
     spelled = [token or f"<special {number}>".encode() for number, token in enumerate(vocabulary.tokens)]
     found: dict[str, Make] = {
         "structgen": lambda: GrammarLogitsProcessor(SCHEMA, own),
+        "structgen, in place": lambda: GrammarLogitsProcessor(SCHEMA, own, in_place=True),
         "structgen, budget": lambda: GrammarLogitsProcessor(SCHEMA, own, max_new_tokens=400),
     }
     peers: dict[str, Callable[[], Make]] = {
@@ -91,13 +93,15 @@ def main() -> None:
     parser.add_argument("--tokenizers", type=Path, default=Path("tokenizers"))
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", nargs="*", help="names of processors")
     options = parser.parse_args()
     torch.set_num_threads(1)
     vocabulary = load_vocabulary(options.vocabulary, options.tokenizers)
     tokens = vocabulary.encode(json.dumps(DOCUMENT, separators=(",", ":")))
     for rows in options.rows:
         line = [f"{rows:4} rows"]
-        for name, make in processors(vocabulary, rows).items():
+        chosen = processors(vocabulary, rows).items()
+        for name, make in ((n, m) for n, m in chosen if options.only is None or n in options.only):
             seconds = seconds_a_step(make, tokens, rows, len(vocabulary.tokens), options.runs)
             line.append(f"{name} {1e3 * seconds:.3f} ms")
         print("   ".join(line))

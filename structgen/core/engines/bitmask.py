@@ -47,6 +47,8 @@ _INT32 = np.dtype(np.int32)
 
 def numbers_by_key(keys: Sequence[Hashable]) -> list[list[int]]:
     """The numbers of equal keys, group by group, in the order of the first of each. Linear."""
+    if keys and keys.count(keys[0]) == len(keys):  # mostly, and then in a tenth of the time
+        return [list(range(len(keys)))]
     groups: dict[Hashable, list[int]] = {}
     for number, key in enumerate(keys):
         groups.setdefault(key, []).append(number)
@@ -133,8 +135,8 @@ def check_apart(matchers: Sequence[Matcher | None]) -> None:
     Raises:
         BitmaskError: says so.
     """
-    given = [id(matcher) for matcher in matchers if matcher is not None]
-    if len(set(given)) < len(given):
+    given = matchers if None not in matchers else [matcher for matcher in matchers if matcher is not None]
+    if len(set(map(id, given))) < len(given):
         raise BitmaskError("a matcher occurs twice in the batch; fork it, so that each row has its own")
 
 
@@ -169,6 +171,9 @@ def fill_bitmask_rows(
     def part(first: int, last: int) -> None:
         kinds: list[Any] = list(map(type, matchers[first:last]))
         for chosen in numbers_by_key(kinds):
+            if len(chosen) == len(matchers):
+                kinds[0].fill_all(matchers, bitmask, rows)
+                return
             numbers = [first + number for number in chosen]
             members = [matchers[number] for number in numbers]
             kinds[chosen[0]].fill_all(members, bitmask, [rows[number] for number in numbers])

@@ -131,6 +131,9 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """See `Matcher.fill_all`: one call of the kernel for those that share their mask rows."""
         with _entered(matchers):
             for chosen in _sharing(matchers):
+                if len(chosen) == len(matchers):
+                    cls._group_filled(matchers, bitmask, rows)
+                    break
                 members, places = [matchers[number] for number in chosen], [rows[number] for number in chosen]
                 cls._group_filled(members, bitmask, places)
 
