@@ -7,14 +7,16 @@ Classes without a name get one of ours when vLLM loads them, and the builder giv
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from structgen.integrations.engine_hooks import Hook
+from structgen.integrations.engine_hooks import Hook, make_fitting
 
 if TYPE_CHECKING:
     from structgen.integrations.carriers import TextPlace
 
+_log = logging.getLogger("structgen.vllm")
 PREFIX = "structgen_"
 """What the names of our structural tags begin with."""
 FORMATS: dict[str, tuple[str, TextPlace]] = {
@@ -52,6 +54,7 @@ REPLACED = {"HYV4ToolParser", "KimiK3ToolParser"}
 def loading(original: Callable[..., Any], cls: Any, name: str) -> Any:
     """Around `ToolParserManager._load_lazy_parser`: a class without a structural tag gets one of ours."""
     parser = original(cls, name)
+    make_fitting(WITH_FORMATS, _log)  # late: only the front end loads parsers
     dialect = FORMATS.get(parser.__name__)
     if dialect is not None and (parser.structural_tag_model is None or parser.__name__ in REPLACED):
         _give(parser, *dialect)
@@ -100,6 +103,19 @@ def builder(form: str, text: TextPlace) -> Callable[..., Any]:
     return build
 
 
+def supports(original: Callable[..., bool], structured_outputs: Any) -> bool:
+    """Around `_xgrammar_supports`: vLLM asks whether a response format can stand alongside tools in one tag, and where
+    it cannot, drops the tools with a line in the log. What structgen cannot read is refused when the tag is."""
+    return True
+
+
+WITH_FORMATS = tuple(
+    Hook(
+        "strict tool calls alongside a response format", module, "_xgrammar_supports", ("structured_outputs",), supports
+    )
+    for module in ("vllm.parser.abstract_parser", "vllm.parser.beam")
+)
+"""What lets `tool_choice: "auto"` stand alongside formats that XGrammar does not read."""
 HOOK = Hook(
     "strict tool calls through parsers that have no structural tag",
     "vllm.tool_parsers.abstract_tool_parser.ToolParserManager",

@@ -26,6 +26,7 @@ from structgen.errors import (
 from structgen.integrations.engine_hooks import Hook, differing, make_fitting
 from structgen.integrations.engine_settings import on_budget
 from structgen.integrations.vllm import dialects
+from structgen.integrations.vllm.middleware import note
 from structgen.integrations.vllm.settings import JSON_SETTING, NAME, SWITCH, json_options, refused_field
 
 MADE_FOR = "0.33"
@@ -99,7 +100,8 @@ def installed_version() -> str:
 def fits() -> list[tuple[str, str, str, bool]]:
     """For each part: what it gives, what it hangs on, what differs ("" if nothing), whether the backend needs it."""
     classes = ("the backend", "StructuredOutputBackend, StructuredOutputGrammar", class_misfit(), True)
-    hooks = [(hook.gives, hook.name, hook.misfit(), hook in BACKEND) for hook in (*BACKEND, dialects.HOOK, *EXTRAS)]
+    more = (dialects.HOOK, *dialects.WITH_FORMATS, *EXTRAS)
+    hooks = [(hook.gives, hook.name, hook.misfit(), hook in BACKEND) for hook in (*BACKEND, *more)]
     return [classes, *hooks]
 
 
@@ -165,7 +167,7 @@ def _check(
         raise VLLMValidationError(str(error), parameter="vllm_xargs.on_budget", value=asked_budget) from error
     value = with_prompt(kind, value, None)
     try:
-        compile_request(kind, value, tokenizer, model_config.get_vocab_size(), stop_token_ids)
+        note(kind, compile_request(kind, value, tokenizer, model_config.get_vocab_size(), stop_token_ids))
     except StructgenError as error:
         if isinstance(value, PromptedText) and isinstance(error, (EmptyLanguageError, UnsatisfiableSchemaError)):
             return  # which the prompt decides, that nobody has here; the engine core fails the request alone

@@ -19,6 +19,7 @@ from sglang.srt.function_call.function_call_parser import FunctionCallParser
 from structgen.integrations.engine_requests import engine_constraint
 from structgen.integrations.sglang import dialects
 from structgen.integrations.sglang.hooks import HOOKS
+from tests.integrations import tag_walks
 from tests.integrations.dialect_world import deltas, random_tools, tokenizer, vocabulary, walk
 
 DETECTORS = FunctionCallParser.ToolCallParserEnum
@@ -29,7 +30,7 @@ UNSIGNED = ("pythonic",)
 """Detectors that do not read negative numbers."""
 NOT_STREAMED = ("cohere_command4", "gemma4", "glm", "glm45", "hunyuan", "interns1", "ling3", "spark25")
 """Detectors whose streams differ from what they read as a whole: they lose or join calls that come in one piece."""
-WALKS = 12
+WALKS = max(12, tag_walks.WALKS)
 
 
 @pytest.fixture(autouse=True)

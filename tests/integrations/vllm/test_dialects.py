@@ -17,6 +17,7 @@ vllm = pytest.importorskip("vllm", reason="vLLM is not here; `make test-engines`
 
 from vllm import tool_parsers
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.parser.parser_manager import ParserManager
 from vllm.tool_parsers import structural_tag_registry as registry
 from vllm.tool_parsers.abstract_tool_parser import ToolParser, ToolParserManager
 from vllm.tool_parsers.structural_tag_registry import limit_to_single_tool_call
@@ -28,6 +29,7 @@ from structgen.integrations.engine_requests import engine_constraint
 from structgen.integrations.vllm import dialects
 from tests.core.tool_calls.test_templates import TOOLS, random_calls
 from tests.core.tool_calls.vocabularies import BYTES, accepts
+from tests.integrations import tag_walks
 from tests.integrations.dialect_world import deltas, random_tools, tokenizer, vocabulary, walk
 
 REGISTERED = tool_parsers._TOOL_PARSERS_TO_REGISTER
@@ -38,7 +40,7 @@ NO_AUTO = ("hy_v4",)
 """Parsers for which vLLM asks for no tag where calls are optional."""
 NOT_STREAMED = ("granite-20b-fc", "hunyuan_a13b", "hy_v3", "hy_v4", "jamba", "olmo3", "xlam")
 """Parsers whose streams differ from what they read as a whole."""
-WALKS = 12
+WALKS = max(12, tag_walks.WALKS)
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +56,8 @@ def patched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
-    dialects.HOOK.undo()
+    for hook in (dialects.HOOK, *dialects.WITH_FORMATS):
+        hook.undo()
 
 
 def asked(name: str, tools: list[dict[str, Any]], choice: Any, **fields: Any) -> tuple[type[ToolParser], Any]:
@@ -138,6 +141,31 @@ def test_one_call_only_and_a_named_tool(name: str) -> None:
         assert read(parser, request, text) == [("two", {})]
         text = tokenizer().decode(walk(single, rng, 80), skip_special_tokens=False)
         assert len(read(parser, request, text)) == 1
+
+
+@pytest.mark.parametrize("name", ["gemma4", "hermes"])
+def test_alongside_a_format_that_xgrammar_does_not_read(name: str) -> None:
+    """vLLM itself would drop the tools, with a line in the log."""
+    schema = {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "uniqueItems": True}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    tools = random_tools(random.Random(0), all_required=True)
+    parser, request = asked(name, tools, "auto", response_format=form)
+    assert not any(hook.misfit() for hook in dialects.WITH_FORMATS)
+    whole = ParserManager.get_parser(tool_parser_name=name, enable_auto_tools=True)
+    assert whole is not None
+    tag = whole(tokenizer(), tools=request.tools).adjust_request(request).structured_outputs.structural_tag
+    grammar = engine_constraint("structural_tag", tag, vocabulary()).compile(vocabulary())
+
+    def takes(text: bytes) -> bool:
+        matcher = grammar.matcher()
+        return matcher.accept_bytes(text) and matcher.is_accepting()
+
+    assert takes(b'["a","b"]') and not takes(b'["a","a"]') and not takes(b'["a"]')
+    found = 0
+    for seed in range(WALKS):
+        text = tokenizer().decode(walk(grammar, random.Random(seed), 80), skip_special_tokens=False)
+        found += len(read(parser, request, text))
+    assert found
 
 
 def test_gigachat_before_it_had_a_token_for_calls() -> None:

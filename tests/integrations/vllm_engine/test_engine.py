@@ -127,3 +127,37 @@ def test_no_more_drafts_than_the_engine_has_room_for() -> None:
     assert json.loads(answer.text) == "word " * 150
     steps = engine().steps - before
     assert len(answer.token_ids) / (DRAFTS + 1) <= steps < len(answer.token_ids)
+
+
+def test_log_probabilities_are_those_of_the_masked_policy() -> None:
+    """What a trainer gets of a rollout, against the model read anew by transformers, and the masks made again."""
+    import os
+
+    import torch
+    from transformers import AutoModelForCausalLM
+    from vllm import SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+
+    from structgen import rl
+    from structgen.integrations.engine_requests import engine_vocabulary
+
+    llm, schema = engine().llm, TASKS[0][1]
+    tokenizer = llm.get_tokenizer()
+    vocabulary = engine_vocabulary(tokenizer, llm.llm_engine.model_config.get_vocab_size())
+    params = SamplingParams(
+        structured_outputs=StructuredOutputsParams(json=schema), logprobs=0, temperature=1.0, max_tokens=80, seed=11,
+        extra_args={"on_budget": "cut"},
+    )  # fmt: skip
+    with engine().drafters(None):
+        (output,) = llm.generate(["Ada, 36, London. As JSON: "] * 1, params, use_tqdm=False)
+    tokens = list(output.outputs[0].token_ids)
+    drawn = [entry[token].logprob for entry, token in zip(output.outputs[0].logprobs or (), tokens, strict=True)]
+    model = AutoModelForCausalLM.from_pretrained(os.environ["STRUCTGEN_TEST_VLLM_MODEL"], dtype=torch.float32)
+    start = len(output.prompt_token_ids or ())
+    with torch.inference_mode():
+        logits = model(torch.tensor([[*(output.prompt_token_ids or ()), *tokens]])).logits[0, start - 1 : -1]
+    masks = rl.masks(schema, vocabulary, tokens)
+    policy, mass = rl.log_probs(logits, torch.tensor(tokens), masks)
+    difference = float((policy - torch.tensor(drawn)).abs().max())
+    print(f"{len(tokens)} tokens, largest difference {difference:.1e}, least log-mass {float(mass.min()):.2f}")
+    assert difference <= 1e-4

@@ -51,6 +51,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     ]
     command += ["--max-model-len", "1024", "--max-num-seqs", "4", "--enforce-eager", "--port", str(port)]
     command += ["--host", "127.0.0.1", "--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
+    command += ["--middleware", "structgen.integrations.vllm.middleware.Report"]
     log = Path(tmp_path_factory.mktemp("server")) / "log"
     with log.open("wb") as out:
         own = {name: value for name, value in os.environ.items() if name != "VLLM_ENABLE_V1_MULTIPROCESSING"}
@@ -100,6 +101,18 @@ def test_a_response_format_is_closed_or_cut_as_the_request_says(client: Any) -> 
     assert cut.finish_reason == "length"
     with pytest.raises(ValueError):
         json.loads(cut.message.content)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_answer_says_what_is_enforced(client: Any, stream: bool) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer", "title": "A"}}, "required": ["a"]}
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    question = [{"role": "user", "content": "A number, please."}]
+    answer = client.chat.completions.with_raw_response.create(
+        model="small", messages=question, response_format=form, max_tokens=24, temperature=0, stream=stream
+    )
+    said = json.loads(answer.headers["x-structgen-report"])
+    assert said["kind"] == "json" and said["counts"]["enforced"] == 4 and "/properties/a/title" in said["keywords"]
 
 
 def test_what_is_wrong_is_refused_with_its_place(client: Any) -> None:
