@@ -181,9 +181,11 @@ OTHERS = {
     "use_structured_outputs_internally=",
     "docs/integrations/in_process.md": "output_type=",
     "docs/integrations/llamacpp.md": "threads=",  # of load_gguf
+    "docs/integrations/mlx.md": "logits_processors=",
     "docs/integrations/remote.md": "client=",
     "docs/integrations/sglang.md": "--constrained-json-disable-any-whitespace --constrained-json-max-whitespace-cnt "
     "--constrained-json-whitespace-pattern --enable-strict-thinking --reasoning-parser",
+    "docs/integrations/training.md": "generation_kwargs= use_vllm=",
     "docs/integrations/transformers.md": "custom_generate= logits_processor= streamer=",
     "docs/integrations/vllm.md": "--structured-outputs-config --tokenizer-mode --tool-strict-level parameter=",
     "docs/json_schema.md": "indent=",
