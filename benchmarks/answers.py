@@ -230,7 +230,7 @@ def _rewritten(data: Path, count: int, seed: int, name: str) -> dict[str, Any]:
             print("unknown", name, stem, reason, file=sys.stderr)
         decided = answer.old_in_new, answer.new_in_old
         said = {"equal": (True, True), "narrower": (None, True), "wider": (True, None)}[within]
-        if any(known is True and found is False for known, found in zip(said, decided, strict=True)):
+        if any(expected is True and answered is False for expected, answered in zip(said, decided, strict=True)):
             wrong.append(stem)
         for only, of_old in ((answer.old_only, True), (answer.new_only, False)):
             if only is not None and only.text is not None:

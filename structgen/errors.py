@@ -470,14 +470,11 @@ class RemoteOutputError(GenerationError):
 class RefusedTextError(GenerationError):
     """A schema refuses a text; ``reasons`` are the keyword occurrences without which it would not."""
 
-    def __init__(self, message: str, *, text: str, reasons: Sequence[Any]) -> None:
-        self._reasons = tuple(reasons)
-        super().__init__(message, text=text)
+    reasons: Sequence[Any] = ()
 
-    @property
-    def reasons(self) -> Sequence[Any]:
-        """See the class."""
-        return self._reasons
+    def __init__(self, message: str, *, text: str, reasons: Sequence[Any]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__(message, text=text)
 
 
 class UnsatisfiableTargetError(GenerationError):

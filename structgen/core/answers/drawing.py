@@ -115,13 +115,15 @@ class DocumentDrawing:
     def _slots(self, option: object) -> Iterator[tuple[Slot | None, ValueNode]]:
         """The nodes in an alternative that documents can be made to have, with where they stand."""
         if isinstance(option, ObjectSpec):
-            known = self._members(option)
-            yield from ((None, node) for node in known.needed.values())
-            for bit in known.optional:
-                if known.form.nodes[bit].live and known.prices[bit] < NEVER:
-                    yield ("key", bit), known.form.nodes[bit]
-            if known.form.others is not None and not option.existentials:
-                yield from ((("other", label), node) for label, node in enumerate(known.form.others.nodes) if node.live)
+            common = self._members(option)
+            yield from ((None, node) for node in common.needed.values())
+            for bit in common.optional:
+                if common.form.nodes[bit].live and common.prices[bit] < NEVER:
+                    yield ("key", bit), common.form.nodes[bit]
+            if common.form.others is not None and not option.existentials:
+                yield from (
+                    (("other", label), node) for label, node in enumerate(common.form.others.nodes) if node.live
+                )
         elif isinstance(option, ArraySpec):
             for index in range(int(min(len(option.prefix) + 1, longest(option)))):
                 yield ("item", index), option.item(index)
@@ -134,29 +136,29 @@ class DocumentDrawing:
 
     # --- objects ---
     def _members(self, spec: ObjectSpec) -> _Members:
-        found = self._objects.get(id(spec))
-        if found is None:
-            found = self._objects[id(spec)] = _Members(spec, self.values)
-        return found
+        common = self._objects.get(id(spec))
+        if common is None:
+            common = self._objects[id(spec)] = _Members(spec, self.values)
+        return common
 
     def _object(self, spec: ObjectSpec, room: int, slot: Slot | None) -> bytes:
         """The members that must be there, then optional ones while there is room; that of the slot in any case."""
-        known = self._members(spec)
-        form, members, have = known.form, dict(known.needed), known.have
+        common = self._members(spec)
+        form, members, have = common.form, dict(common.needed), common.have
         most = NEVER if spec.most is None else spec.most
-        left = room - known.cost
+        left = room - common.cost
         if slot is not None and slot[0] == "key":
             more = (1 << slot[1] | form.dependents.get(slot[1], 0)) & ~have
             if not more & ~form.allowed and len(members) + more.bit_count() <= most:
                 members |= {form.keys[b]: form.nodes[b] for b in bits_of(more)}
-                have, left = have | more, left - sum(known.prices[bit] for bit in bits_of(more))
+                have, left = have | more, left - sum(common.prices[bit] for bit in bits_of(more))
         elif slot is not None and slot[0] == "other" and len(members) < most:
             members |= self._undeclared(form, members, NEVER, slot[1])
-        for bit in self._shuffled(known.optional):
+        for bit in self._shuffled(common.optional):
             more = (1 << bit | form.dependents.get(bit, 0)) & ~have
             if not more:
                 continue
-            price = known.prices[bit] if more == 1 << bit else sum(known.prices[other] for other in bits_of(more))
+            price = common.prices[bit] if more == 1 << bit else sum(common.prices[other] for other in bits_of(more))
             if more & ~form.allowed or len(members) + more.bit_count() > most or price > left:
                 continue
             if self.picks.chance(("key", id(spec), bit), _OPTIONAL):
@@ -164,7 +166,7 @@ class DocumentDrawing:
                 have, left = have | more, left - price
         if len(members) < most and self.picks.chance(("undeclared", id(spec)), _UNDECLARED):
             members |= self._undeclared(form, members, left)
-        order = known.order
+        order = common.order
         share = max(left, 0) // max(len(members), 1)
         texts = [
             key + self._value(members[key], self.values.cost(members[key]) + share, _name(key))
