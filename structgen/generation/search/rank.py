@@ -67,6 +67,7 @@ class RankWalk:
 
     def __init__(self, space: Space, k: int) -> None:
         self.space, self.k = space, k
+        space.longest_chain = 1  # what is forced may be unlikely for all that, and is read when it is its turn
         self._queue: list[_Open] = []
         self._pushed = 0
         self._seen: dict[bytes, float] = defaultdict(float)

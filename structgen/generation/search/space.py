@@ -112,6 +112,7 @@ class Space:
     Attributes:
         expansions: hypotheses of which the model was asked what follows.
         most_kept: of what may follow each, so many are kept.
+        longest_chain: of forced tokens that follow one, so many are read with it, itself counted.
         wanted: tokens that are kept besides.
         constraint: what reads values, for critics; None: free text.
     """
@@ -131,7 +132,7 @@ class Space:
         self.root = SearchNode(root, 0)
         self.key_of: Callable[[Hypothesis], Hashable] = key_of or (lambda hypothesis: hypothesis.tokens)
         self.expansions = 0
-        self.most_kept = MOST_KEPT
+        self.most_kept, self.longest_chain = MOST_KEPT, LONGEST_CHAIN
         self.wanted: Callable[[SearchNode], Sequence[int]] = lambda _: ()
         self._ahead: dict[Prefix, Distribution] = {}
         self._started = time.perf_counter()
@@ -291,7 +292,7 @@ class Space:
     def _chain(self, hypothesis: Hypothesis) -> dict[Prefix, Hypothesis]:
         """A hypothesis and what it must go on with, as far as that is read at once."""
         chain = {hypothesis.tokens: hypothesis}
-        while self.reader.reads_chains and len(chain) < LONGEST_CHAIN:
+        while self.reader.reads_chains and len(chain) < self.longest_chain:
             follower = hypothesis.follower()
             if follower is None or follower.is_finished:
                 break
