@@ -106,7 +106,7 @@ class CountedMatcher(BaseMatcher["CountedTexts"]):
             return b""
         return self._grammar.machine.completion(self._state, self._grammar.least - self._count)
 
-    def state_key(self, *, own: bool = False) -> Hashable:
+    def state_key(self, *, same_matcher: bool = False) -> Hashable:
         """See `Matcher.state_key`."""
         grammar = self._grammar
         least = max(grammar.least - self._count, 0)
