@@ -95,7 +95,8 @@ def test_chains_converge_to_the_weighed_target() -> None:
     assert cf.g_statistic(count(store, case, run), tilted(case)[0]) <= 1.5 * cf.null_quantile(tilted(case)[0], 400)
 
 
-def test_what_a_critic_cannot_do() -> None:
+def test_what_a_critic_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("structgen.generation.target.weighing.MOST_IN_VAIN", 500)
     case = cf.skewed()
     with pytest.raises(OptionsError, match="most="):
         Sampler(case.store(), "exact", critic=tastes)
