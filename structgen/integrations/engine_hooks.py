@@ -53,8 +53,12 @@ class Hook:
             return f"{self.owner} is not there ({error})"
         if method is None:
             return f"{self.name} is not there"
-        found = parameters_of(method)
-        return "" if found == self.parameters else f"{self.name} takes {list(found)}, not {list(self.parameters)}"
+        parameters = parameters_of(method)
+        return (
+            ""
+            if parameters == self.parameters
+            else f"{self.name} takes {list(parameters)}, not {list(self.parameters)}"
+        )
 
     def make(self) -> None:
         """Wrap the method, unless it is wrapped. Call `misfit` before."""
@@ -107,7 +111,7 @@ def differing(owner: type, methods: dict[str, tuple[str, ...]]) -> str:
         return f"{owner.__name__} asks for {', '.join(unknown)}"
     for name, parameters in methods.items():
         method = getattr(owner, name, None)
-        found = None if method is None else parameters_of(method)
-        if found != parameters:
-            return f"{owner.__name__}.{name} takes {None if found is None else list(found)}, not {list(parameters)}"
+        taken_here = None if method is None else parameters_of(method)
+        if taken_here != parameters:
+            return f"{owner.__name__}.{name} takes {taken_here and list(taken_here)}, not {list(parameters)}"
     return ""

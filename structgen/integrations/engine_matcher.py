@@ -40,10 +40,10 @@ class RequestMatcher:
 
     def __init__(self, grammar: Grammar, ends: Iterable[int] | None = None) -> None:
         vocabulary = grammar.vocabulary
-        own = frozenset(vocabulary.eos_token_ids)
+        vocabulary_ends = frozenset(vocabulary.eos_token_ids)
         given = {token for token in ends or () if 0 <= token < vocabulary.size} - vocabulary.named
-        self._ends = frozenset(given) if given else own
-        self._added, self._removed = self._ends - own, own - self._ends
+        self._ends = frozenset(given) if given else vocabulary_ends
+        self._added, self._removed = self._ends - vocabulary_ends, vocabulary_ends - self._ends
         self.changes_ends = bool(self._added or self._removed)
         self._end = vocabulary.eos_token_ids[0]
         self._seen: tuple[Any, Bitmask | None] = (None, None)  # the last tensor, and its array
@@ -59,9 +59,9 @@ class RequestMatcher:
         """The array of a tensor on the processor; that of the last one is kept, as engines fill the same again."""
         if self._seen[0] is not bitmask or self._seen[1] is None:
             self._seen = (bitmask, bitmask if isinstance(bitmask, np.ndarray) else bitmask.numpy())
-        found = self._seen[1]
-        assert found is not None
-        return found
+        rows_seen = self._seen[1]
+        assert rows_seen is not None
+        return rows_seen
 
     def fill(self, bitmask: Any, index: int) -> None:
         """Write the mask of the next token into a row of int32[rows, ceil(V / 32)], array or tensor on the processor.

@@ -114,8 +114,8 @@ def engine_vocabulary(tokenizer: Any, size: int, eos_token_ids: Iterable[int] = 
     Raises:
         TokenizerError: the bytes of its tokens are not known (Mistral's own tokenizers, say).
     """
-    own = getattr(tokenizer, "eos_token_id", None)
-    ends = sorted({i for i in (*eos_token_ids, *([] if own is None else [own])) if 0 <= i < size})
+    tokenizer_end = getattr(tokenizer, "eos_token_id", None)
+    ends = sorted({i for i in (*eos_token_ids, *([] if tokenizer_end is None else [tokenizer_end])) if 0 <= i < size})
     return _read(Same(tokenizer), size, tuple(ends))
 
 

@@ -25,8 +25,10 @@ RESULTS = tuple(field.name for field in dataclasses.fields(OutputLine))
 def row_columns(row: PromptLine, sources: Mapping[str, Any]) -> dict[str, Any]:
     """A row as plain columns: what is of several types as JSON, its constraint as kind, source, and what names of
     sources in it stand for besides those that all rows have."""
-    own = row.specification
-    kind, source, given = ("", "", {}) if own is None else (own.kind, own.source, own.sources)
+    specification = row.specification
+    kind, source, given = (
+        ("", "", {}) if specification is None else (specification.kind, specification.source, specification.sources)
+    )
     source = json.dumps(source) if isinstance(source, dict | bool) else source
     brought = {name: value for name, value in given.items() if sources.get(name) is not value}
     cells = (row.line, json.dumps(row.id), json.dumps(row.prompt), kind, source, json.dumps(brought))
@@ -54,8 +56,8 @@ class BatchWriter:
 
     def _row(self, line: int, id: str, prompt: str, kind: Any, source: str, sources: str) -> PromptLine:
         given = {**self._sources, **json.loads(sources)}
-        own = ConstraintSpec(kind, source, self._options, sources=given) if kind else None
-        return PromptLine(line, json.loads(id), json.loads(prompt), own)
+        specification = ConstraintSpec(kind, source, self._options, sources=given) if kind else None
+        return PromptLine(line, json.loads(id), json.loads(prompt), specification)
 
 
 def write_with_ray(

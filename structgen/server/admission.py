@@ -59,8 +59,8 @@ class Admission:
             return ""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         given = given.strip()
-        found = [hmac.compare_digest(given.encode(), key.encode()) for key in keys]  # all: takes as long for each
-        if scheme.lower() != "bearer" or not any(found):
+        matches = [hmac.compare_digest(given.encode(), key.encode()) for key in keys]  # all: takes as long for each
+        if scheme.lower() != "bearer" or not any(matches):
             what = "No API key was given" if not given else "The API key is not known"
             raise RequestError(
                 f"{what}; send it as 'Authorization: Bearer KEY'.",
@@ -82,8 +82,8 @@ class Admission:
         if rate is None:
             return
         now = time.monotonic()
-        left, at = self._rates.get(who) or (float(rate), now)
-        left = min(float(rate), left + (now - at) * rate / 60)
+        left, since = self._rates.get(who) or (float(rate), now)
+        left = min(float(rate), left + (now - since) * rate / 60)
         self._rates.replace(who, (left - 1 if left >= 1 else left, now))
         if left < 1:
             raise overloaded(f"More than {rate} requests a minute.", (1 - left) * 60 / rate, "rate_limit_exceeded")

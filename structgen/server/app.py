@@ -76,8 +76,8 @@ class ApiServer:
         *,
         metrics_prefix: str = "structgen:",
     ) -> None:
-        own = (settings or ServingSettings()).of_model(model.defaults)
-        self.settings = with_prompt_length(own, model)
+        given_settings = (settings or ServingSettings()).of_model(model.defaults)
+        self.settings = with_prompt_length(given_settings, model)
         self.metrics = ServerMetrics(self.settings.model_names[0], metrics_prefix, self.settings.max_cache_bytes)
         workers, limits = self.settings.compile_workers, self.settings.compile_limits
         self._service = CompileService(model.vocabulary, limits, workers, self.settings.sources) if workers else None

@@ -64,8 +64,8 @@ class PlainCompiling:
 def kept_grammar(constraint: Constraint, vocabulary: Vocabulary) -> Grammar | None:
     """The compiled form of a constraint if ``constraints.cache`` has it, which then counts as used."""
     key = joined(content_key(constraint), vocabulary)
-    found: Grammar | None = None if key is None else COMPILED.kept(key)
-    return found
+    kept: Grammar | None = None if key is None else COMPILED.kept(key)
+    return kept
 
 
 class _Shared:
@@ -128,9 +128,9 @@ class AsyncCompiler:
             RequestError: too many wait, or it took too long (429).
             StructgenError: what compiling raises.
         """
-        known = self._compiling.known(constraint)
-        if known is not None:
-            return self._placed(constraint, known)
+        pending = self._compiling.known(constraint)
+        if pending is not None:
+            return self._placed(constraint, pending)
         key = content_key(constraint)
         shared = self._join(key, constraint, who)
         try:

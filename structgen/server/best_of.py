@@ -84,5 +84,5 @@ def _with_beams(work: InferenceRequest, asked: SamplingFields, count: int) -> In
     return replace(work, constraint=constraint, sequence=replace(work.sequence, beams=beams))
 
 
-def _excluded(place: Place, message: str) -> RequestError:
-    return RequestError.at(place, message, "unsupported_value")
+def _excluded(path: Place, message: str) -> RequestError:
+    return RequestError.at(path, message, "unsupported_value")

@@ -237,11 +237,11 @@ def one_constraint(*asked: PlacedConstraint | None) -> PlacedConstraint | None:
     Raises:
         RequestError: two are used.
     """
-    found = [each for each in asked if each is not None]
-    if len(found) > 1:
-        one, other = (str(each.place[0]) for each in found[:2])
+    constraints = [each for each in asked if each is not None]
+    if len(constraints) > 1:
+        one, other = (str(each.place[0]) for each in constraints[:2])
         raise RequestError.at((other,), f"{one} and {other} exclude each other")
-    return found[0] if found else None
+    return constraints[0] if constraints else None
 
 
 def _max_tokens(request: ChatRequest) -> int | None:
@@ -286,7 +286,7 @@ def _calls(
         return None
     if isinstance(choice, Mapping) and choice.get("type") != "allowed_tools":
         parallel = False  # OpenAI: a tool that is named is called exactly once; instructor relies on it
-    place: Place = ("tools",)
+    path: Place = ("tools",)
     try:
         check_size(list(tools), settings.compile_limits)
         tools = with_sources(tools, sources)
@@ -294,7 +294,7 @@ def _calls(
     except StructgenError as error:
         if "tool_choice" in str(error) or "there is no tool" in str(error):
             raise RequestError.at(("tool_choice",), str(error)) from error
-        raise as_request_error(error, place) from error
+        raise as_request_error(error, path) from error
 
 
 def _whole(
@@ -430,8 +430,8 @@ class ChatWriter:
             return {"content": text}
         if part.kind == "thinking":
             return {"reasoning_content": text}
-        place = sum(other.kind in CALLS for other in self._readers[index].parts[:number])
-        head = {"index": place, "id": self._id(index, number, part)} if is_new else {"index": place}
+        call_index = sum(other.kind in CALLS for other in self._readers[index].parts[:number])
+        head = {"index": call_index, "id": self._id(index, number, part)} if is_new else {"index": call_index}
         return {"tool_calls": [{**head, **_called(part, text, with_name=is_new)}]}
 
     def _id(self, index: int, number: int, part: OutputPart) -> str:

@@ -116,9 +116,9 @@ class CompileService:
             StructgenError: what compiling it raises.
             RequestError: that is not known (503): the process was lost or stood still; or nobody wants it.
         """
-        known = self.known(constraint)
-        if known is not None:
-            return known
+        pending = self.known(constraint)
+        if pending is not None:
+            return pending
         key = joined(content_key(constraint), self.vocabulary)
         try:
             check_size(constraint, self.limits)
@@ -171,8 +171,8 @@ class CompileService:
             raise unavailable("No process could be started to try the constraint in.", "compile_failed", 5.0) from None
         if isinstance(answer, StructgenError):
             raise answer
-        found: bytes = answer
-        return found
+        grammar_bytes: bytes = answer
+        return grammar_bytes
 
 
 def _refusal(lost: LostWorker, limits: CompileLimits) -> StructgenError:

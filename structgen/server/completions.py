@@ -64,8 +64,8 @@ def completion_work(
         request,
         sequence,
         prompts=[
-            _ids_of(prompt, tokenizer, settings) if isinstance(prompt, str) else _checked_ids(prompt, place, vocabulary)
-            for place, prompt in prompts
+            _ids_of(prompt, tokenizer, settings) if isinstance(prompt, str) else _checked_ids(prompt, path, vocabulary)
+            for path, prompt in prompts
         ],
         choices=choices,
         constraint=one_constraint(
@@ -92,13 +92,13 @@ def _ids_of(prompt: str, tokenizer: Any, settings: ServingSettings) -> list[int]
     return token_ids(tokenizer, prompt, settings, add_special_tokens=True)
 
 
-def _checked_ids(ids: Sequence[int], place: Place, vocabulary: Vocabulary) -> list[int]:
+def _checked_ids(ids: Sequence[int], path: Place, vocabulary: Vocabulary) -> list[int]:
     wrong = next((token for token in ids if not 0 <= token < vocabulary.size), None)
     if wrong is not None or not ids:
         what = (
             "the prompt is empty" if wrong is None else f"there is no token {wrong}; ids are 0 to {vocabulary.size - 1}"
         )
-        raise RequestError.at(place, what)
+        raise RequestError.at(path, what)
     return list(ids)
 
 

@@ -26,14 +26,14 @@ def as_functions(tools: list[FunctionTool | CustomTool]) -> tuple[list[dict[str,
     return functions, frozenset(custom)
 
 
-def as_function(tool: CustomDefinition, place: Place) -> dict[str, Any]:
+def as_function(tool: CustomDefinition, path: Place) -> dict[str, Any]:
     """A custom tool as a function."""
     schema: dict[str, Any] = {"type": "string"}
     if tool.format is not None and tool.format.type == "grammar":
         grammar = tool.format.grammar
         if grammar.syntax == "lark":
             raise RequestError.at(
-                (*place, "format", "grammar", "syntax"),
+                (*path, "format", "grammar", "syntax"),
                 "custom tools with Lark grammars are not supported; use a regular expression, or a function",
                 "unsupported_value",
             )

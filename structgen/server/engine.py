@@ -105,10 +105,10 @@ class RequestStream:
 
     async def last(self) -> list[SequenceEvent]:
         """The whole of each output. Errors as ``events``."""
-        found: dict[int, SequenceEvent] = {}
+        events: dict[int, SequenceEvent] = {}
         async for index, event in self.events():
-            found[index] = event.after(found[index]) if index in found else event
-        return [found[index] for index in sorted(found)]
+            events[index] = event.after(events[index]) if index in events else event
+        return [events[index] for index in sorted(events)]
 
 
 class AsyncEngine(AsyncWriting):

@@ -70,9 +70,9 @@ class RequestError(StructgenError):
         super().__init__(message)
 
     @classmethod
-    def at(cls, place: Place, message: str, code: str = "invalid_value", within: str = "") -> RequestError:
+    def at(cls, path: Place, message: str, code: str = "invalid_value", within: str = "") -> RequestError:
         """What is wrong at a place of the request; ``within`` is a JSON Pointer from there on."""
-        return cls(message, code=code, param=dotted(place) or None, pointer=pointer_to(place) + within)
+        return cls(message, code=code, param=dotted(path) or None, pointer=pointer_to(path) + within)
 
     def body(self) -> dict[str, Any]:
         """The error object."""
@@ -127,19 +127,19 @@ _CODES: list[tuple[type[Exception] | tuple[type[Exception], ...], str]] = [
 """The code of each error that a constraint, or an option, can raise; the first that fits."""
 
 
-def as_request_error(error: BaseException, place: Place = ()) -> RequestError:
-    """What a client gets of any error; ``place`` is where the constraint stands in the request.
+def as_request_error(error: BaseException, path: Place = ()) -> RequestError:
+    """What a client gets of any error; ``path`` is where the constraint stands in the request.
 
     Of errors that are nobody's fault but the server's nothing is reported but that they happened.
     """
     if isinstance(error, RequestError):
         return error
     if isinstance(error, SpecificationError):
-        return RequestError.at((*place, *error.place), str(error), error.code)
+        return RequestError.at((*path, *error.place), str(error), error.code)
     for kinds, code in _CODES:
         if isinstance(error, kinds):
             within = getattr(error, "pointer", None) or ""
-            return RequestError.at(place, str(error), code, within if within.startswith("/") else "")
+            return RequestError.at(path, str(error), code, within if within.startswith("/") else "")
     if isinstance(error, (IncompleteOutputError, CompletionTooLongError)):
         why = str(error).replace("max_new_tokens", "max_tokens")
         return RequestError(

@@ -38,11 +38,11 @@ class PooledWork(Generic[T]):
         if not self.result.set_running_or_notify_cancel():
             return
         try:
-            found = self._work(self)
+            result = self._work(self)
         except BaseException as error:
             self.result.set_exception(error)
         else:
-            self.result.set_result(found)
+            self.result.set_result(result)
 
 
 class _Caller:
@@ -161,11 +161,11 @@ class FairPool:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while (found := self._next()) is None and not self._closed:
+                while (next_job := self._next()) is None and not self._closed:
                     self._changed.wait()
-                if found is None:
+                if next_job is None:
                     return
-                caller, job = found
+                caller, job = next_job
             started = time.monotonic()
             job.run()
             with self._changed:

@@ -33,8 +33,8 @@ class PlacedConstraint:
         kind: what it is, for logs and metrics.
     """
 
-    def __init__(self, constraint: Constraint, place: Place, kind: str) -> None:
-        self.constraint, self.place, self.kind = constraint, place, kind
+    def __init__(self, constraint: Constraint, path: Place, kind: str) -> None:
+        self.constraint, self.place, self.kind = constraint, path, kind
 
 
 def format_constraint(
@@ -59,12 +59,12 @@ def format_constraint(
 
 
 def schema_constraint(
-    given: JsonSchemaFormat, place: Place, settings: ServingSettings, sources: Sources = NO_SOURCES
+    given: JsonSchemaFormat, path: Place, settings: ServingSettings, sources: Sources = NO_SOURCES
 ) -> PlacedConstraint:
     """The constraint of a schema with ``strict``: what cannot be enforced is refused unless it is written as false."""
     options = LENIENT if given.strict is False else DEFAULT_OPTIONS
     spec = ConstraintSpec("schema", given.schema_, options, sources=sources)
-    return placed(spec, place, settings, "json_schema")
+    return placed(spec, path, settings, "json_schema")
 
 
 def structured_constraint(
@@ -98,7 +98,7 @@ def grammar_constraint(text: str | None, settings: ServingSettings) -> PlacedCon
     return placed(ConstraintSpec("grammar", text), ("grammar",), settings) if text else None
 
 
-def placed(spec: ConstraintSpec, place: Place, settings: ServingSettings, kind: str = "") -> PlacedConstraint:
+def placed(spec: ConstraintSpec, path: Place, settings: ServingSettings, kind: str = "") -> PlacedConstraint:
     """What a field says, of any kind; errors name the field.
 
     Raises:
@@ -106,6 +106,6 @@ def placed(spec: ConstraintSpec, place: Place, settings: ServingSettings, kind: 
     """
     try:
         spec.check_size(settings.compile_limits)
-        return PlacedConstraint(spec.constraint, place, kind or spec.kind)
+        return PlacedConstraint(spec.constraint, path, kind or spec.kind)
     except Exception as error:
-        raise as_request_error(error, place) from error
+        raise as_request_error(error, path) from error

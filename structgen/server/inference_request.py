@@ -124,7 +124,7 @@ def sequence_of(
         RequestError: a value out of range.
     """
     named = {name: value for name in TERMS if (value := getattr(request, name, None)) is not None}
-    known = {
+    named_fields = {
         "params": sampling_of(request, vocabulary, settings),
         "stop": stops_of(request) if isinstance(request, SamplingFields) else (),
         "salt": request.cache_salt or "",
@@ -135,7 +135,7 @@ def sequence_of(
         "seconds": settings.total_seconds,
         "queue_seconds": settings.queue_seconds,
     }
-    return SequenceRequest((), **named | known | more)
+    return SequenceRequest((), **named | named_fields | more)
 
 
 def sampling_of(request: CommonFields, vocabulary: Vocabulary, settings: ServingSettings) -> SamplingParams:

@@ -80,10 +80,10 @@ class RareLog:
 
     def warn(self, event: str, message: str) -> None:
         """Log an event, with how often it happened since it was logged."""
-        at, count = self._logged.get(event, (-RARE_SECONDS, 0))
+        since, count = self._logged.get(event, (-RARE_SECONDS, 0))
         now = time.monotonic()
-        if now - at < RARE_SECONDS:
-            self._logged[event] = at, count + 1
+        if now - since < RARE_SECONDS:
+            self._logged[event] = since, count + 1
             return
         self._logged[event] = now, 0
         LOG.warning(json.dumps({"event": event, "message": message, "times": count + 1}))

@@ -33,7 +33,7 @@ def _trim() -> Callable[[int], int] | None:
     if not sys.platform.startswith("linux"):
         return None
     try:
-        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+        function: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError):  # musl has none
         return None
-    return found
+    return function

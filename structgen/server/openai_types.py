@@ -33,11 +33,11 @@ class RequestPart(pydantic.BaseModel):
     def _one_unknown_field(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        known = names_of(cls)
-        unknown = next((name for name in given if name not in known), None)
+        names = names_of(cls)
+        unknown = next((name for name in given if name not in names), None)
         if unknown is None:
             return given
-        return {**{name: given[name] for name in known if name in given}, unknown: given[unknown]}
+        return {**{name: given[name] for name in names if name in given}, unknown: given[unknown]}
 
 
 @cache

@@ -80,13 +80,13 @@ class OutputForm:
 
     def parts(self, text: str, *, is_whole: bool) -> list[OutputPart]:
         """The parts of a text; of one that goes on, as far as they cannot change."""
-        found: list[OutputPart] = []
+        result: list[OutputPart] = []
         thought, remaining = self._split_thinking(text, is_whole)
         if thought is not None:
-            found.append(OutputPart("thinking", thought))
+            result.append(OutputPart("thinking", thought))
         if remaining is not None:
-            found += self._answer(remaining, is_whole)
-        return found
+            result += self._answer(remaining, is_whole)
+        return result
 
     def _split_thinking(self, text: str, is_whole: bool) -> tuple[str | None, str | None]:
         """Thinking, and what follows it; None where there is none, or it is not known yet."""
@@ -110,16 +110,16 @@ class OutputForm:
             undecided = not is_whole and (calls.calls.format.bare or _may_begin(calls, text))
             return [OutputPart("text", text)] if text and not undecided else []
         pieces = calls.parse(text) if is_whole else calls.parse_partial(text)
-        found: list[OutputPart] = []
+        parts: list[OutputPart] = []
         for number, piece in enumerate(pieces):
             is_last = number == len(pieces) - 1
             if isinstance(piece, str):
                 piece = piece if is_whole or not is_last else piece[: len(piece) - held(piece, _marks(calls))]
                 if piece and (is_whole or piece.strip()):
-                    found += _channels(piece, is_whole) if calls.calls.format.harmony else [OutputPart("text", piece)]
+                    parts += _channels(piece, is_whole) if calls.calls.format.harmony else [OutputPart("text", piece)]
             else:
-                found.append(self._call(piece, is_whole or not is_last))
-        return found
+                parts.append(self._call(piece, is_whole or not is_last))
+        return parts
 
     def _call(self, call: ToolCall, is_whole: bool) -> OutputPart:
         if call.name in self.custom:
@@ -186,12 +186,12 @@ def _may_begin(calls: ToolCalls, text: str) -> bool:
 
 def _channels(text: str, is_whole: bool) -> list[OutputPart]:
     """Harmony's messages: the channel final is text, the others are thinking."""
-    found = []
+    parts = []
     for message in _MESSAGE.finditer(text):
         inside = message[2] if is_whole else message[2][: len(message[2]) - held(message[2], ["<|end|>"])]
         if inside:
-            found.append(OutputPart("text" if message[1] == "final" else "thinking", inside))
-    return found
+            parts.append(OutputPart("text" if message[1] == "final" else "thinking", inside))
+    return parts
 
 
 def json_text(value: Any) -> str:

@@ -162,15 +162,15 @@ class ReplicaWriter:
 
     def step(self) -> list[tuple[_Sent, SequenceEvent]]:
         """What has come of all outputs lately."""
-        found: list[tuple[_Sent, SequenceEvent]] = []
+        arrived: list[tuple[_Sent, SequenceEvent]] = []
         try:
-            found.append(self._arrived.get(timeout=STEP_SECONDS))
+            arrived.append(self._arrived.get(timeout=STEP_SECONDS))
             while True:
-                found.append(self._arrived.get_nowait())
+                arrived.append(self._arrived.get_nowait())
         except queue.Empty:
-            known = [(sent, event) for sent, event in found if sent in self._open]
-            self._open -= {sent for sent, event in known if event.is_last}
-            return known
+            open_events = [(sent, event) for sent, event in arrived if sent in self._open]
+            self._open -= {sent for sent, event in open_events if event.is_last}
+            return open_events
 
     def _begin(self, sent: _Sent) -> None:
         sent.task = asyncio.ensure_future(self._write(sent))
@@ -194,8 +194,8 @@ class ReplicaWriter:
                 LOG.warning("a replica was lost after %d tokens of an output; another goes on: %s",
                             len(sent.written.token_ids), type(error).__name__)  # fmt: skip
             except Exception as error:
-                found = raised_by(error)
-                self._arrived.put((sent, SequenceEvent("", error=found if isinstance(found, Exception) else error)))
+                raised = raised_by(error)
+                self._arrived.put((sent, SequenceEvent("", error=raised if isinstance(raised, Exception) else error)))
                 return
         lost = GenerationError(f"{MAX_LOSSES} replicas were lost while they wrote this output.")
         self._arrived.put((sent, SequenceEvent("", error=lost)))

@@ -41,12 +41,12 @@ def read_request(kind: type[_Request], fields: dict[str, Any]) -> _Request:
     Raises:
         RequestError: the first thing that is wrong, with its place; a field that is not supported by its name.
     """
-    known = names_of(kind)
-    others = (name for name in fields if name not in known)
+    names = names_of(kind)
+    others = (name for name in fields if name not in names)
     unknown = next((name for name in others if not _is_neutral(name, fields[name])), None)
     if unknown is not None:
-        raise _unsupported(unknown, sorted(known))
-    given = {name: fields[name] for name in known if name in fields}
+        raise _unsupported(unknown, sorted(names))
+    given = {name: fields[name] for name in names if name in fields}
     try:
         return kind.model_validate(given)
     except pydantic.ValidationError as error:
@@ -57,9 +57,9 @@ def _is_neutral(name: str, value: Any) -> bool:
     return any(value == neutral and type(value) is type(neutral) for neutral in NEUTRAL.get(name, ()))
 
 
-def _unsupported(name: str, known: list[str], place: Place = ()) -> RequestError:
+def _unsupported(name: str, names: list[str], path: Place = ()) -> RequestError:
     """The error for a field that is not supported."""
-    successors = NESTED_SUCCESSORS if place else SUCCESSORS
+    successors = NESTED_SUCCESSORS if path else SUCCESSORS
     if name in successors:
         hint = f"use {successors[name]}"
     elif name.startswith("guided_"):
@@ -67,21 +67,21 @@ def _unsupported(name: str, known: list[str], place: Place = ()) -> RequestError
     elif name in NEUTRAL:
         hint = "leave it out"
     else:
-        near = near_name(name, known) if len(name) <= LONGEST_NAME else None
+        near = near_name(name, names) if len(name) <= LONGEST_NAME else None
         hint = f"did you mean {near!r}?" if near else "leave it out"
-    return RequestError.at([*place, name], f"The field {name!r} is not supported; {hint}", "unsupported_parameter")
+    return RequestError.at([*path, name], f"The field {name!r} is not supported; {hint}", "unsupported_parameter")
 
 
 def _worst(error: pydantic.ValidationError, body: Any) -> RequestError:
     """The error deepest in the request: of alternatives, the one that fits best."""
-    found = [
+    faults = [
         (place_in(details["loc"], body, missing=details["type"] == "missing"), details)
         for details in error.errors(include_url=False, include_context=False)
     ]
-    place, details = max(found, key=lambda pair: len(pair[0]))  # of equals, the first
-    alternatives = dict.fromkeys(str(each["msg"]) for where, each in found if where == place)
+    path, details = max(faults, key=lambda pair: len(pair[0]))  # of equals, the first
+    alternatives = dict.fromkeys(str(each["msg"]) for where, each in faults if where == path)
     if details["type"] == "extra_forbidden":
-        return _unsupported(str(place[-1]), [], place[:-1])
+        return _unsupported(str(path[-1]), [], path[:-1])
     kind = str(details["type"])
     if kind.startswith("union_tag"):
         code, message = "unsupported_value", details["msg"].replace("_kind()", "'type'")
@@ -92,7 +92,7 @@ def _worst(error: pydantic.ValidationError, body: Any) -> RequestError:
             "invalid_value",
             f"{'; or '.join(alternatives)}; not {_shown(details['input'])}",
         )
-    return RequestError.at(place, f"{dotted(place) or 'the request'}: {message}", code)
+    return RequestError.at(path, f"{dotted(path) or 'the request'}: {message}", code)
 
 
 def _shown(value: Any) -> str:
@@ -112,14 +112,14 @@ def place_in(location: tuple[int | str, ...], body: Any, *, missing: bool = Fals
     Args:
         missing: whether its last part is a field that is not there.
     """
-    place: list[int | str] = []
+    path: list[int | str] = []
     for number, part in enumerate(location):
         here = (isinstance(body, Mapping) and part in body) or (
             isinstance(body, list) and isinstance(part, int) and part < len(body)
         )
         if here:
             body = body[part]
-            place.append(part)
+            path.append(part)
         elif missing and number == len(location) - 1:
-            place.append(part)
-    return place
+            path.append(part)
+    return path

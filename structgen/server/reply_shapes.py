@@ -38,11 +38,15 @@ class ReplyConstraint:
         builder = GrammarBuilder(vocabulary)
         named = set(self.calls.compile(vocabulary).vocabulary.named)
 
-        def within(own: Vocabulary) -> Vocabulary:
-            return own.within(vocabulary.naming([*own.named, *named]))
+        def within(answer_vocabulary: Vocabulary) -> Vocabulary:
+            return answer_vocabulary.within(vocabulary.naming([*answer_vocabulary.named, *named]))
 
-        builder.rule(START, *builder.embedded("answer", lambda own: self.answer.compile(within(own))))
-        builder.rule(START, *builder.embedded("calls", lambda own: self.calls.compile(within(own))))
+        builder.rule(
+            START, *builder.embedded("answer", lambda answer_vocabulary: self.answer.compile(within(answer_vocabulary)))
+        )
+        builder.rule(
+            START, *builder.embedded("calls", lambda answer_vocabulary: self.calls.compile(within(answer_vocabulary)))
+        )
         return builder.compile()
 
     def parse(self, text: str) -> str:

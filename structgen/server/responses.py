@@ -87,8 +87,10 @@ def _text_constraint(
 ) -> PlacedConstraint | None:
     given = request.text.format if request.text else None
     if not isinstance(given, ResponseJsonSchema):
-        found = format_constraint(given, settings, sources)
-        return None if found is None else PlacedConstraint(found.constraint, ("text", "format"), found.kind)
+        constraint = format_constraint(given, settings, sources)
+        return (
+            None if constraint is None else PlacedConstraint(constraint.constraint, ("text", "format"), constraint.kind)
+        )
     fields = {"name": given.name, "schema": given.schema_, "strict": given.strict}
     return schema_constraint(JsonSchemaFormat.model_validate(fields), ("text", "format", "schema"), settings, sources)
 

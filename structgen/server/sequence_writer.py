@@ -274,13 +274,13 @@ def _sequence_event(event: Event, first: float, now: float, fields: FieldResults
 def _recorded(output: RecordedOutput, places: range) -> Iterator[TokenChoice]:
     """The tokens that a step brought. All that were chosen in it but the last had been drafted: else the model would
     not have read what comes after them."""
-    chosen = [place for place in places if output.allowed(place) > 1]
-    for place in places:
+    chosen = [index for index in places if output.allowed(index) > 1]
+    for index in places:
         yield TokenChoice(
-            output.token_ids[place],
-            output.token_log_probs[place],
-            output.top(place),
-            output.allowed(place),
-            drafted=place in chosen[:-1],
-            log_mass=output.token_log_mass[place],
+            output.token_ids[index],
+            output.token_log_probs[index],
+            output.top(index),
+            output.allowed(index),
+            drafted=index in chosen[:-1],
+            log_mass=output.token_log_mass[index],
         )

@@ -106,8 +106,8 @@ class ServingSettings:
     @property
     def sampling_defaults(self) -> dict[str, Any]:
         """How tokens are drawn where a request says nothing: those of ``DRAWING`` and ``repetition_penalty``."""
-        found = {name: getattr(self.model_defaults, name) for name in (*DRAWING, "repetition_penalty")}
-        return found if self.default_temperature is None else {**found, "temperature": self.default_temperature}
+        defaults = {name: getattr(self.model_defaults, name) for name in (*DRAWING, "repetition_penalty")}
+        return defaults if self.default_temperature is None else {**defaults, "temperature": self.default_temperature}
 
     def of_model(self, defaults: ModelDefaults) -> ServingSettings:
         """These for a model that says this of itself."""

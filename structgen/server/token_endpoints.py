@@ -92,7 +92,7 @@ def detokenized(asked: DetokenizeRequest, tokenizer: Any, vocabulary: Vocabulary
     Raises:
         RequestError: there is no such token.
     """
-    wrong = next((place for place, token in enumerate(asked.tokens) if token >= vocabulary.size), None)
+    wrong = next((index for index, token in enumerate(asked.tokens) if token >= vocabulary.size), None)
     if wrong is not None:
         most = f"ids are 0 to {vocabulary.size - 1}"
         raise RequestError.at(("tokens", wrong), f"there is no token {asked.tokens[wrong]}; {most}")

@@ -19,8 +19,8 @@ class InTurn:
         self._turns = _Turns()
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._tokenizer, name)
-        return self._in_turn(found) if name == "decode" else found
+        attribute = getattr(self._tokenizer, name)
+        return self._in_turn(attribute) if name == "decode" else attribute
 
     def _in_turn(self, decode: Any) -> Any:
         def decode_in_turn(*arguments: Any, **options: Any) -> Any:
@@ -44,8 +44,8 @@ class _Turns:
 
     def __enter__(self) -> None:
         with self._changed:
-            own, self._given = self._given, self._given + 1
-            self._changed.wait_for(lambda: self._over == own)
+            turn, self._given = self._given, self._given + 1
+            self._changed.wait_for(lambda: self._over == turn)
 
     def __exit__(self, *_: object) -> None:
         with self._changed:

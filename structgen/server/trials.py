@@ -108,19 +108,19 @@ class TrialHost:
     def _tried(self, job: TrialJob, is_wanted: Callable[[], bool]) -> Any:
         """What comes of a job. Errors as ``run``."""
         number, answers = self._begin(job)
-        ending, found = False, list[Any]()  # that the host has read of the job, then what came of it
+        ending, received = False, list[Any]()  # that the host has read of the job, then what came of it
         with answers:
             try:
-                while len(found) < 2:
+                while len(received) < 2:
                     while not answers.poll(LOOK_S):
                         if not ending and not is_wanted():
                             ending = True
                             self._say(number)
-                    found.append(answers.recv())
+                    received.append(answers.recv())
             except (EOFError, OSError):
-                lost = LostWorker if ending or found else _NeverBegun
+                lost = LostWorker if ending or received else _NeverBegun
                 raise lost("unwanted" if ending else "crash", "the process was lost", None) from None
-        answer = found[1]
+        answer = received[1]
         if isinstance(answer, _Lost):
             raise LostWorker("unwanted" if ending else answer.outcome, answer.message, None)
         return answer
@@ -225,8 +225,8 @@ class _Attempts:
     greeting = "ready"
 
     def __init__(self, setting: tuple[Callable[[Any], Callable[[Any], Any]], Any], _: Watch) -> None:
-        make, own = setting
-        self._attempt = make(own)
+        make, initial = setting
+        self._attempt = make(initial)
 
     def __call__(self, job: Any) -> Any:
         return self._attempt(job)
@@ -281,12 +281,12 @@ def _host(control: Connection, make: Callable[[Any], Callable[[Any], Any]], sett
     trials: dict[int, _Trial] = {}
     try:
         while True:
-            found = wait([control, stopped, *(trial.ended for trial in trials.values())], LOOK_S if trials else None)
-            if stopped in found:
+            ready = wait([control, stopped, *(trial.ended for trial in trials.values())], LOOK_S if trials else None)
+            if stopped in ready:
                 return
-            for number in [number for number, trial in trials.items() if trial.ended in found]:
+            for number in [number for number, trial in trials.items() if trial.ended in ready]:
                 trials.pop(number).close()
-            if control in found:
+            if control in ready:
                 number, job = control.recv()
                 if job is not None:
                     answer = Connection(reduction.recv_handle(control), readable=False)
@@ -333,9 +333,9 @@ def _attempt(attempt: Callable[[Any], Any], job: TrialJob, answer: Connection) -
         signal.setitimer(signal.ITIMER_REAL, job.limits.seconds)
         if job.niceness:
             os.nice(job.niceness)
-        found = attempt(job.data)
+        outcome = attempt(job.data)
         signal.setitimer(signal.ITIMER_PROF, 0)  # an answer that is begun is sent whole
-        answer.send(found)
+        answer.send(outcome)
         code = 0
     except BaseException:  # whose text may be of a request, and would come to the log
         pass

@@ -54,8 +54,10 @@ class Holdings(Generic[_T]):
     def excess(self, who: str) -> int:
         """How much could make way for a thing of size 1 of a caller."""
         with self._lock:
-            own = sum(self._sizes.get(who, {}).values()) + 1
-            return sum(max(0, sum(sizes.values()) - own) for caller, sizes in self._sizes.items() if caller != who)
+            size_of_caller = sum(self._sizes.get(who, {}).values()) + 1
+            return sum(
+                max(0, sum(sizes.values()) - size_of_caller) for caller, sizes in self._sizes.items() if caller != who
+            )
 
     def make_room(self, who: str, size: int = 1) -> list[_T]:
         """Take out the last things of callers who hold more than this one would, until so much is out; nothing if there
@@ -63,18 +65,18 @@ class Holdings(Generic[_T]):
         with self._lock:
             sums = {caller: sum(sizes.values()) for caller, sizes in self._sizes.items()}
             order = {caller: list(sizes.items()) for caller, sizes in self._sizes.items()}
-            own, found, freed = sums.get(who, 0) + size, list[_T](), 0
+            size_of_caller, victims, freed = sums.get(who, 0) + size, list[_T](), 0
             while freed < size:
                 greediest = max((caller for caller in sums if caller != who), key=sums.__getitem__, default=None)
-                if greediest is None or sums[greediest] <= own:
+                if greediest is None or sums[greediest] <= size_of_caller:
                     return []
                 held, freed_here = order[greediest].pop()
-                found.append(held)
+                victims.append(held)
                 freed += freed_here
                 sums[greediest] -= freed_here
-            for held in found:
+            for held in victims:
                 self._discard(held)
-            return found
+            return victims
 
     def _discard(self, held: _T) -> None:
         who = self._owners.pop(held, None)

@@ -286,8 +286,8 @@ class Corpus(SortedTexts):
 
 def _next_of(places: Int64, begins: Int64, end: int) -> Int64:
     """Of ascending places the first from each of some others on; ``end``: there is none."""
-    found: Int64 = np.append(places, end)[np.searchsorted(places, begins)]
-    return found
+    following: Int64 = np.append(places, end)[np.searchsorted(places, begins)]
+    return following
 
 
 def _damage(file: ArrayFile) -> str | None:

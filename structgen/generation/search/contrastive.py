@@ -67,19 +67,19 @@ class Contrastive(Method):
         return compared[int(scores.argmax())]
 
     def _likeliest(self, space: Space, node: SearchNode, count: int) -> list[SearchNode]:
-        found, (tokens, _) = list[SearchNode](), space.ranked(node)
+        children, (tokens, _) = list[SearchNode](), space.ranked(node)
         for token in tokens.tolist():
             child = space.child(node, token)
             if child is not None:
-                found.append(child)
-            if len(found) == count:
+                children.append(child)
+            if len(children) == count:
                 break
-        planned = None if found else space.planned(node)
-        if not found and planned is None:
+        planned = None if children else space.planned(node)
+        if not children and planned is None:
             raise IncompleteOutputError(
                 "A stop string comes before the output is whole; change stop.", partial=node.hypothesis.text
             )
-        return found if planned is None else [planned]
+        return children if planned is None else [planned]
 
 
 def _tokens_with_end(child: SearchNode) -> Prefix:

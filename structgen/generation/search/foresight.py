@@ -115,7 +115,7 @@ class _Search:
             kinds = clusters_of(self._candidates(seen), self.options.clusters)
             shares = Counter(kinds)
             chosen = self._chosen(seen, [shares[kind] / len(kinds) for kind in kinds])
-            self.beams, self.kinds = [seen[place] for place in chosen], [kinds[place] for place in chosen]
+            self.beams, self.kinds = [seen[index] for index in chosen], [kinds[index] for index in chosen]
             is_settled = max(shares.values()) >= self.options.settled_share * len(kinds)
             if (number >= self.options.settled_after and is_settled) or all(one.node.is_finished for one in self.beams):
                 break
@@ -149,7 +149,7 @@ class _Search:
         means = np.array([one.step for one in steps])
         most = max(self.size, int((means > means.mean() - means.std()).sum()))
         kept = set(np.argsort(-means, kind="stable")[:most].tolist())
-        return [one for place, one in enumerate(steps) if place in kept]
+        return [one for index, one in enumerate(steps) if index in kept]
 
     def _ended(self, steps: list[_Step]) -> list[_Step]:
         """With an output drawn from each, and what it is worth."""
@@ -175,7 +175,7 @@ class _Search:
         """Which go on, drawn without replacement."""
         chances = (_softmax(SHARPNESS * np.array([one.gain for one in steps])) + _softmax(np.array(shares))) / 2
         drawn = self.rng.choice(len(steps), min(self.size, len(steps)), replace=False, p=chances)
-        return [int(place) for place in drawn]
+        return [int(index) for index in drawn]
 
     def _choice(self) -> SearchOutcome:
         largest = Counter(self.kinds).most_common(1)[0][0]
@@ -184,10 +184,10 @@ class _Search:
         )
         first = int(self.rng.choice(len(gains), p=_softmax(SHARPNESS * gains)))
         others = sorted(
-            (place for place in range(len(gains)) if place != first), key=lambda place: -self.beams[place].worth
+            (index for index in range(len(gains)) if index != first), key=lambda index: -self.beams[index].worth
         )
-        found = [self.beams[place] for place in (first, *others)]
-        return SearchOutcome([(one.worth, one.end) for one in found if one.end is not None])
+        branches = [self.beams[index] for index in (first, *others)]
+        return SearchOutcome([(one.worth, one.end) for one in branches if one.end is not None])
 
 
 def _softmax(values: Values) -> Values:

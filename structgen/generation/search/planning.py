@@ -111,15 +111,15 @@ class _Tree:
     def _followers(self, node: SearchNode) -> list[_State]:
         self.space.expand([node])
         tokens, _ = self.space.ranked(node)
-        found = list[_State]()
+        followers = list[_State]()
         for token in tokens.tolist():
             child = self.space.child(node, token)
             if child is not None:
                 prob = math.exp(child.log_local - node.log_local)
-                found.append(_State(self._after_forced(child), prob))
-            if len(found) == self.options.width:
+                followers.append(_State(self._after_forced(child), prob))
+            if len(followers) == self.options.width:
                 break
-        return found or [_State(self._after_forced(self._planned(node)))]
+        return followers or [_State(self._after_forced(self._planned(node)))]
 
     def _after_forced(self, node: SearchNode) -> SearchNode:
         """After the tokens that it must go on with."""

@@ -81,9 +81,9 @@ class RankWalk:
         stopped_by, next_look = None, 0
         while self._queue and stopped_by is None:
             if self.space.expansions >= next_look and self._may_be_certain():
-                found = self._ranking(None)
-                if found.exact:
-                    return found
+                ranking = self._ranking(None)
+                if ranking.exact:
+                    return ranking
                 next_look = self.space.expansions + max(READ_AHEAD, self.space.expansions // 16)
             self._follow(heapq.heappop(self._queue))
             stopped_by = self.space.exceeded()

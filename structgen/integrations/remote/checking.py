@@ -123,15 +123,15 @@ def _fits(grammar: Grammar, text: str) -> bool:
 
 def _json_values(answer: str) -> Iterator[str]:
     """Objects and arrays in a text, none of them within another."""
-    decoder, place = json.JSONDecoder(parse_int=str, parse_float=str), 0  # numbers of any size; only their end counts
+    decoder, offset = json.JSONDecoder(parse_int=str, parse_float=str), 0  # numbers of any size; only their end counts
     for _ in range(MAX_CANDIDATES):
-        starts = [at for at in (answer.find("{", place), answer.find("[", place)) if at >= 0]
+        starts = [brace for brace in (answer.find("{", offset), answer.find("[", offset)) if brace >= 0]
         if not starts:
             return
         start = min(starts)
         try:
-            _, place = decoder.raw_decode(answer, start)
+            _, offset = decoder.raw_decode(answer, start)
         except (ValueError, RecursionError):
-            place = start + 1
+            offset = start + 1
             continue
-        yield answer[start:place]
+        yield answer[start:offset]

@@ -220,11 +220,11 @@ class RemoteGenerator(_Remote):
                 "AsyncRemoteGenerator with an openai.AsyncOpenAI, which has generate and stream for them."
             )
         loop, (base_url, api_key) = asyncio.get_running_loop(), self._address
-        found = self._by_loop.get(loop)
-        if found is None:
-            found = self._by_loop[loop] = AsyncRemoteGenerator(base_url, self.model, api_key=api_key)
-            found.server = self.server  # what one learns of it, the other knows
-        return found
+        client = self._by_loop.get(loop)
+        if client is None:
+            client = self._by_loop[loop] = AsyncRemoteGenerator(base_url, self.model, api_key=api_key)
+            client.server = self.server  # what one learns of it, the other knows
+        return client
 
 
 class AsyncRemoteGenerator(_Remote):

@@ -96,8 +96,8 @@ class RemoteEvent(Generic[T_co]):
 
 def total(attempts: tuple[Attempt, ...]) -> dict[str, int]:
     """The sum of all counts."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for attempt in attempts:
         for name, count in attempt.usage.items():
-            found[name] = found.get(name, 0) + count
-    return found
+            counts[name] = counts.get(name, 0) + count
+    return counts

@@ -61,8 +61,8 @@ class Asking:
         self._left, self._max_new_tokens = max_attempts, max_new_tokens
         self._grammar = None if constraint is None else check_of(constraint)
         self._prompt, self._telling = as_messages(prompt), telling
-        known = (form for form in forms_of(constraint, server.target) if form.name not in server.unknown)
-        self._forms = [form for form in known if form.field not in server.ignored]
+        usable = (form for form in forms_of(constraint, server.target) if form.name not in server.unknown)
+        self._forms = [form for form in usable if form.field not in server.ignored]
         self._refusal = Refusal("", "")  # the last answer, and what is wrong with it
         self._extra: list[dict[str, Any]] = []  # messages about the last answer
         self._start = ""  # what the next answer continues
@@ -82,9 +82,9 @@ class Asking:
 
     def request(self) -> dict[str, Any]:
         """The arguments of the next ``chat.completions.create``; begins an attempt."""
-        own = self._form.fields
-        extra = {**self._fields.get("extra_body", {}), **own.get("extra_body", {})}
-        asked = {**self._fields, **own, "messages": [*self._messages(), *self._extra]}
+        form_fields = self._form.fields
+        extra = {**self._fields.get("extra_body", {}), **form_fields.get("extra_body", {})}
+        asked = {**self._fields, **form_fields, "messages": [*self._messages(), *self._extra]}
         if self._max_new_tokens is not None:
             asked[self._server.budget_field] = self._max_new_tokens
         if extra:
@@ -180,22 +180,22 @@ class Asking:
             return whole, None
         if not check.wrong and check.is_whole():
             return whole, None
-        found = found_within(self.constraint, self._grammar, self._raw if check.wrong else whole)
-        if found is not None:
-            return found, None
+        answered = found_within(self.constraint, self._grammar, self._raw if check.wrong else whole)
+        if answered is not None:
+            return answered, None
         if check.wrong:
             wrong = check.wrong[:40].decode(errors="replace")
             before = f"after {check.text[-40:]!r}" if check.fitting else "at its beginning"
             return "", f"{before} (byte {len(check.fitting)}) stands {wrong!r}; expected {check.expected()}"
         return "", f"it ends before it is whole; expected {check.expected()}"
 
-    def _learn(self, found: str) -> None:
+    def _learn(self, answered: str) -> None:
         """What this answer says about the server."""
         check, form = self.check, self._form
         if check is None or not check.wrong:
             return
         if form.name == CONTINUE:
-            if found:  # it began anew
+            if answered:  # it began anew
                 self._server.continues = False
         elif form.name != PROMPT:
             # It took a form, and what it wrote does not even begin as asked: nothing was done with the form. Where the
@@ -249,5 +249,5 @@ class Asking:
 def usage_of(given: Any) -> dict[str, int]:
     """The counts that a server reports."""
     names: Sequence[str] = ("prompt_tokens", "completion_tokens", "total_tokens")
-    found = {name: getattr(given, name, None) for name in names}
-    return {name: count for name, count in found.items() if isinstance(count, int)}
+    counts = {name: getattr(given, name, None) for name in names}
+    return {name: count for name, count in counts.items() if isinstance(count, int)}

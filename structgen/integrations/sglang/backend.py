@@ -282,10 +282,10 @@ def check_interface() -> str:
     for ours, names in _OVERRIDDEN.items():
         theirs = ours.__mro__[1]
         for name in names:
-            wanted, own = (
+            wanted, own_interface = (
                 [parameter for parameter in inspect.signature(getattr(kind, name)).parameters if parameter != "self"]
                 for kind in (theirs, ours)
             )
-            if own != wanted:
+            if own_interface != wanted:
                 return f"{theirs.__name__}.{name} takes {wanted}"
     return ""

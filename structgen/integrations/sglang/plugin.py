@@ -29,9 +29,9 @@ def register() -> None:
         from sglang.srt.constrained.base_grammar_backend import register_grammar_backend
     except ImportError as error:
         raise _other_version(str(error)) from error
-    found = list(inspect.signature(register_grammar_backend).parameters)
-    if found != ["name", "init_func"]:
-        raise _other_version(f"register_grammar_backend takes {found}")
+    parameters = list(inspect.signature(register_grammar_backend).parameters)
+    if parameters != ["name", "init_func"]:
+        raise _other_version(f"register_grammar_backend takes {parameters}")
     if NAME not in GRAMMAR_BACKEND_CHOICES:
         add_grammar_backend_choices([NAME])
     register_grammar_backend(NAME, make)

@@ -73,8 +73,8 @@ class Generation:
     def _parents(self, new: Ids, is_part: bool) -> list[int] | None:
         (rows, length), last = new.shape, self.written
         self.jumped = False
-        if length == last.shape[1] + 1 and (found := _found(new[:, :-1], last, self.group)) is not None:
-            return found
+        if length == last.shape[1] + 1 and (parents := _found(new[:, :-1], last, self.group)) is not None:
+            return parents
         if length == 0:
             return list(range(rows))
         if rows > 1:  # only single rows are assisted; what may come is the same call once more
@@ -92,12 +92,12 @@ def _found(beginnings: Ids, last: Ids, group: int) -> list[int] | None:
     same = (beginnings == last).all(axis=1)
     if same.all():
         return list(range(len(last)))
-    places = {(place // group, row.tobytes()): place for place, row in reversed(list(enumerate(last)))}
-    found = [
-        place if same[place] else places.get((place // group, np.ascontiguousarray(row).tobytes()), -1)
-        for place, row in enumerate(beginnings)
+    places = {(index // group, row.tobytes()): index for index, row in reversed(list(enumerate(last)))}
+    indices = [
+        index if same[index] else places.get((index // group, np.ascontiguousarray(row).tobytes()), -1)
+        for index, row in enumerate(beginnings)
     ]
-    return None if -1 in found else found
+    return None if -1 in indices else indices
 
 
 class HostIds:

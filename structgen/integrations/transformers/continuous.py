@@ -83,8 +83,8 @@ def generate_batch(
     failed = next((output for output in outputs.values() if output.error is not None), None)
     if failed is not None or len(outputs) < len(ids):
         raise GenerationError(f"Continuous batching failed: {getattr(failed, 'error', 'its thread ended')}")
-    place = {request_id: number for number, request_id in enumerate(ids)}
-    return dict(sorted(outputs.items(), key=lambda item: place[item[0].split("__child#")[0]]))
+    order = {request_id: number for number, request_id in enumerate(ids)}
+    return dict(sorted(outputs.items(), key=lambda item: order[item[0].split("__child#")[0]]))
 
 
 class RequestConstraints:

@@ -121,8 +121,8 @@ def _check(model: Any, config: Any, input_ids: Tensor, synced_gpus: bool, model_
         raise OptionsError(f"{name} has an encoder, which custom_generate does not run; {USE_PROCESSOR}")
     if not input_ids.shape[1]:
         raise OptionsError(f"inputs_embeds without input_ids are not for custom_generate; {USE_PROCESSOR}")
-    known = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep", "cache_position"}
-    given = next((name for name, value in model_kwargs.items() if name not in known and value is not None), None)
+    supported = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep", "cache_position"}
+    given = next((name for name, value in model_kwargs.items() if name not in supported and value is not None), None)
     if given is not None:
         raise OptionsError(f"{given} is not for custom_generate, which reads token ids only; {USE_PROCESSOR}")
 

@@ -76,7 +76,7 @@ class Masker:
         """
         places: Sequence[int] = range(len(rows))
         if None in rows:
-            places = [place for place, row in enumerate(rows) if row is not None]
+            places = [index for index, row in enumerate(rows) if row is not None]
         if not places:
             return scores
         bitmask = self._fill(rows)
@@ -86,7 +86,7 @@ class Masker:
             masked = self._on_host(scores, bitmask, places, in_place)
         else:
             masked = self._on_device(scores, bitmask, places, in_place)
-        return _closable(masked, rows) if any(rows[place].has_budget for place in places) else masked  # type: ignore[union-attr]
+        return _closable(masked, rows) if any(rows[index].has_budget for index in places) else masked  # type: ignore[union-attr]
 
     def _on_host(self, scores: Tensor, bitmask: Bitmask, places: Sequence[int], in_place: bool) -> Tensor:
         in_place &= scores.stride(1) == 1
@@ -137,16 +137,16 @@ class Masker:
         masks, filled = self._masks(len(rows)), self._filled
         self._filled = set()
         writing = [
-            None if row is None or place in filled or row.may_only_end else row.matcher
-            for place, row in enumerate(rows)
+            None if row is None or index in filled or row.may_only_end else row.matcher
+            for index, row in enumerate(rows)
         ]
         if len(filled) < len(rows):
             fill_next_token_bitmasks(writing, masks)
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             if row is not None and row.may_only_end:
-                masks[place] = 0
+                masks[index] = 0
                 for token in row.matcher.grammar.vocabulary.eos_token_ids:
-                    masks[place, token // 32] |= np.uint32(1 << token % 32).view(np.int32)
+                    masks[index, token // 32] |= np.uint32(1 << token % 32).view(np.int32)
         return masks
 
 
@@ -176,13 +176,13 @@ def _closable(scores: Tensor, rows: Sequence[ConstrainedRow | None]) -> Tensor:
     probs = (best - scores.logsumexp(dim=1, keepdim=True)).exp()
     wanted = (probs.cumsum(dim=1) - probs < SHARE).sum(dim=1).clamp(min=LEAST).tolist()
     kept = torch.full_like(scores, -float("inf"))
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row is None or not row.has_budget or row.may_only_end:
-            kept[place] = scores[place]
+            kept[index] = scores[index]
             continue
-        allowed = ids[place][best[place] > -float("inf")].tolist()
-        tokens = row.closable(allowed if len(allowed) < len(ids[place]) else allowed[: wanted[place]])
-        kept[place, tokens] = scores[place, tokens].clamp(min=torch.finfo(scores.dtype).min)
+        allowed = ids[index][best[index] > -float("inf")].tolist()
+        tokens = row.closable(allowed if len(allowed) < len(ids[index]) else allowed[: wanted[index]])
+        kept[index, tokens] = scores[index, tokens].clamp(min=torch.finfo(scores.dtype).min)
     return kept
 
 

@@ -115,11 +115,11 @@ class GrammarLogitsProcessor:
 
     def _rows(self, ids: Ids, is_part: bool) -> list[ConstrainedRow | None]:
         """The rows at the ends of their sequences."""
-        for place, (generation, known) in enumerate(self._generations):
+        for index, (generation, last_rows) in enumerate(self._generations):
             parents = generation.parents(ids, is_part)
             if parents is None:
                 continue
-            rows = known if generation.went_on else _moved(known, parents)
+            rows = last_rows if generation.went_on else _moved(last_rows, parents)
             if generation.went_on:
                 self._masker.step(rows, ids[:, -1].tolist())
             else:
@@ -128,7 +128,7 @@ class GrammarLogitsProcessor:
                         row.follow(text)
             if generation.jumped and rows[0] is not None and rows[0].is_dead:
                 break  # the model's token is always allowed: a prompt that begins like the last text
-            del self._generations[place]
+            del self._generations[index]
             self._generations.appendleft((generation, rows))
             if len(rows) == 1 and rows[0] is not None and rows[0].is_overrun and generation.verified is None:
                 self._masker.say(

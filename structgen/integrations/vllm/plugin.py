@@ -171,8 +171,8 @@ def _check(
     except StructgenError as error:
         if isinstance(value, PromptedText) and isinstance(error, (EmptyLanguageError, UnsatisfiableSchemaError)):
             return  # which the prompt decides, that nobody has here; the engine core fails the request alone
-        place = dotted((parameter, *getattr(error, "place", ())))
-        raise VLLMValidationError(str(error), parameter=place) from error
+        path = dotted((parameter, *getattr(error, "place", ())))
+        raise VLLMValidationError(str(error), parameter=path) from error
 
 
 def _initialising(original: Callable[..., None], self: Any, request: Any) -> None:

@@ -70,8 +70,8 @@ class InProcessServer:
 
     def call(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine in the server's loop, and wait for it."""
-        found: _T = asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        return found
+        result: _T = asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return result
 
     async def exchange(self, scope: dict[str, Any], body: bytes) -> Exchange:
         """Begin a request (an ASGI scope of type "http"); in the server's loop."""
@@ -157,10 +157,10 @@ def _settings(kind: type[ServingSettings], values: dict[str, Any]) -> ServingSet
 
     from structgen.options import refuse_name
 
-    known = [field.name for field in fields(kind)]
+    names = [field.name for field in fields(kind)]
     for name in values:
-        if name not in known:
-            refuse_name(name, known)
+        if name not in names:
+            refuse_name(name, names)
     return kind(**values)
 
 

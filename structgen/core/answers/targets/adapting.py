@@ -207,13 +207,13 @@ class Adapting:
 
     def _judge(self, schema: Simple, is_meant: bool) -> Callable[[Any], bool]:
         """Whether a value satisfies a part, which is read when it is first asked about."""
-        known: list[Lowered] = []
+        lowered: list[Lowered] = []
 
         def holds(value: Any) -> bool:
-            if not known:
+            if not lowered:
                 whole = _with(schema, self._meant if is_meant else self._sent)
-                known.append(Lowered(whole, JsonOptions(key_order="any", dialect="draft2020-12"), None))
-            return evaluate(known[0].root, value, known[0].refs)
+                lowered.append(Lowered(whole, JsonOptions(key_order="any", dialect="draft2020-12"), None))
+            return evaluate(lowered[0].root, value, lowered[0].refs)
 
         return holds
 

@@ -230,7 +230,7 @@ class FormulaWriting:
     def _split(self, literals: Conjunction) -> list[Conjunction]:
         """With the first conditions "with this member, those" as alternatives; others are left out."""
         done: list[Conjunction] = [tuple(one for one in literals if dependency(one) is None)]
-        clauses = [found for one in literals if (found := dependency(one)) is not None]
+        clauses = [clause for one in literals if (clause := dependency(one)) is not None]
         for key, names in clauses[:MAX_DEPENDENCIES]:
             absent = All(Enum([key]), FALSE)
             present = [not_(All(Enum([name]), FALSE)) for name in (key, *names)]
