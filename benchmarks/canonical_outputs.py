@@ -11,6 +11,7 @@ tokenizer. The exit code is 1 if one comes out otherwise.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import random
 import sys
@@ -66,7 +67,7 @@ class Wrapped:
 
 def tokenizers(folder: Path) -> Iterator[tuple[str, Callable[[], tuple[Any, Vocabulary, Encode]]]]:
     """Each tokenizer, its vocabulary, and what it makes of a text, by name; made when asked for."""
-    from transformers.convert_slow_tokenizer import TikTokenConverter
+    converter: Any = importlib.import_module("transformers.convert_slow_tokenizer")
 
     for name in ("o200k", "cl100k"):
         described = json.loads((folder / f"{name}_base.json").read_text())
@@ -78,7 +79,7 @@ def tokenizers(folder: Path) -> Iterator[tuple[str, Callable[[], tuple[Any, Voca
             return Wrapped(encode, **said), Vocabulary.from_tiktoken(encoding), encode
 
         def of_hugging_face(name: str = name, described: Any = described) -> tuple[Any, Vocabulary, Encode]:
-            converted = TikTokenConverter(
+            converted = converter.TikTokenConverter(
                 str(folder / f"{name}_base.tiktoken"), pattern=described["pat_str"], extra_special_tokens=["<|end|>"]
             ).converted()
             end = converted.token_to_id("<|end|>")

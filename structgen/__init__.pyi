@@ -112,6 +112,10 @@ from structgen.errors import UnsupportedPatternError as UnsupportedPatternError
 from structgen.errors import UnsupportedSchemaError as UnsupportedSchemaError
 from structgen.generation.api import generate_json as generate_json
 from structgen.generation.batch import BatchProgress as BatchProgress
+from structgen.generation.byte_ensemble import ByteEnsemble as ByteEnsemble
+from structgen.generation.byte_ensemble import ByteOutput as ByteOutput
+from structgen.generation.byte_model import ByteModel as ByteModel
+from structgen.generation.byte_model import NextBytes as NextBytes
 from structgen.generation.calibration import TemperatureScaling as TemperatureScaling
 from structgen.generation.consensus import Consensus as Consensus
 from structgen.generation.consensus import consensus as consensus

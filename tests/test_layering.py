@@ -85,6 +85,8 @@ STAGES: list[set[str]] = [
         "generation.voting",
         "generation.refining",
         "generation.batch",
+        "generation.byte_ensemble",
+        "generation.byte_model",
         "generation.open_objects",
         "generation.prepared_model",
         "generation.target_sampler",
