@@ -128,11 +128,11 @@ class DocumentDrawing:
             for index in range(int(min(len(option.prefix) + 1, longest(option)))):
                 yield ("item", index), option.item(index)
         elif isinstance(option, CountedSpec):
-            ways: dict[int, tuple[int, ...]] = {0: ()}
-            for state in numbers_of(ways):
+            paths: dict[int, tuple[int, ...]] = {0: ()}
+            for state in numbers_of(paths):
                 for number, (node, after) in enumerate(option.live_choices(state)):
-                    ways.setdefault(after, (*ways[state], number))
-                    yield ("states", (*ways[state], number)), node
+                    paths.setdefault(after, (*paths[state], number))
+                    yield ("states", (*paths[state], number)), node
 
     # --- objects ---
     def _members(self, spec: ObjectSpec) -> _Members:
