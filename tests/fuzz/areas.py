@@ -15,6 +15,7 @@ SHARES = {  # of the units, in per mille
     "gbnf": 25,
     "expressions": 85,
     "python_types": 10,
+    "answers": 20,
     "vocabularies": 5,
     "generations": 8,
     "hostile": 1,

@@ -15,6 +15,7 @@ UNITS = {  # a minute in all
     "gbnf": 60,
     "expressions": 120,
     "python_types": 30,
+    "answers": 240,
     "vocabularies": 15,
     "generations": 50,
     "threads": 3,
