@@ -14,6 +14,7 @@ from structgen.errors import OptionsError, RefusedValueError
 from structgen.generation.fields.asking import Fields
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
+from structgen.generation.options import GenerationOptions
 from structgen.generation.refining import Refine, first_json, second_prompt
 from tests.fakes import CharTokenizer, vocabulary
 from tests.many import cases
@@ -114,9 +115,13 @@ def test_a_draft_that_satisfies_the_constraint_is_the_answer(
     assert result.unchanged and result.value == value == json.loads(result.text) and not result.stats.target_forwards
     matcher = structgen.json_schema(SCHEMA).compile(generator.vocabulary).matcher()
     assert all(map(matcher.accept_token, result.token_ids)) and matcher.is_accepting()
-    for options in ({"log_mass": True}, {"max_new_tokens": len(result.token_ids) - 1}, {"fields": True}):
+    shorter = len(result.token_ids) - 1
+    asked: list[GenerationOptions] = [
+        {"log_mass": True, "max_new_tokens": 60}, {"max_new_tokens": shorter}, {"fields": True, "max_new_tokens": 60},
+    ]  # fmt: skip
+    for options in asked:
         try:
-            again = generator.refine("x", SCHEMA, how=Refine("json"), **{"max_new_tokens": 60, **options})
+            again = generator.refine("x", SCHEMA, how=Refine("json"), **options)
         except structgen.IncompleteOutputError:
             continue
         assert not again.unchanged and again.stats.target_forwards
