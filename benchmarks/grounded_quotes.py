@@ -62,7 +62,7 @@ def main() -> None:
             Annotated[str, QuoteOf(Corpus.build(text, "word")), size] if name == "QuoteOf" else Annotated[str, size]
             for text in sources
         ]
-        answers = [json_schema(Annotated[list[kind], Field(min_length=3, max_length=3)]) for kind in kinds]
+        answers = [json_schema(Annotated[list[kind], Field(min_length=3, max_length=3)]) for kind in kinds]  # type: ignore[valid-type]
         quotes = wrong = done = 0
         for row, result in generator.stream_batch(prompts, answers, max_new_tokens=160):
             if isinstance(result, Exception):

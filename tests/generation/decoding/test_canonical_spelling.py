@@ -15,7 +15,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError, OptionsError, TokenizerError
 from structgen.generation.decoding.output import Output
 from structgen.generation.generator import Generator
-from structgen.generation.models.tiny import TinyModel, TinyRows
+from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.options import checked_settings
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.request import Request
@@ -142,7 +142,7 @@ def test_what_has_no_canonical_spelling_is_refused() -> None:
         other.generate("a", SCHEMA, spelling="canonical")
 
 
-class Counting(TinyRows):
+class Counting(TinyReader):
     """Counts the tokens that are read."""
 
     tokens = 0
