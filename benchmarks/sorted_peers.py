@@ -86,7 +86,7 @@ def _genre(names: list[str], vocabulary: BenchVocabulary) -> None:
         following = {ord(key[len(prefix)]) - 0xD800 - _SHIFT for key in keys if len(key) > len(prefix)}
         return [*following, *([vocabulary.eos_token_id] if prefix in trie else [])]
 
-    processor = PrefixConstrainedLogitsProcessor(allowed, 1)
+    processor: Any = PrefixConstrainedLogitsProcessor(allowed, 1)
     asked, masked = list[float](), list[float]()
     scores = torch.zeros(1, len(vocabulary.tokens))
     for sequence in random.Random(2).sample(sequences, WALKS):
