@@ -29,7 +29,8 @@ class SchedulerLimits:
         step_factor: how much longer than without it a step may take for the sake of prompts, where outputs are being
             written; infinite: any time.
         piece_seconds: how long a step may take that reads nothing but prompts: what comes meanwhile waits for it,
-            deadlines too. Half of it where several callers ask (see ``PieceTime``). Infinite: prompts are read whole.
+            deadlines too. A quarter of it where several callers ask (see ``PieceTime``). Infinite: prompts are read
+            whole.
         least_chunk: tokens of prompts that are worth a part of a step. Where a step bears fewer, several save up for
             them, also before there are any: then the mean of steps is held to ``step_factor``.
         max_bytes: what keys and values may take; None: any number.
@@ -56,7 +57,7 @@ LATELY = 30.0  # seconds for which a caller counts after a request
 
 
 class PieceTime:
-    """How long a step may take that has prompts or sequences of one caller only: ``piece_seconds``, and half of it
+    """How long a step may take that has prompts or sequences of one caller only: ``piece_seconds``, and a quarter of it
     where several callers have asked lately, since the next request of another one may come while it runs.
 
     Args:
@@ -82,7 +83,7 @@ class PieceTime:
     @property
     def seconds(self) -> float:
         """The time of a step, as of the latest request."""
-        return self._whole / 2 if self.has_several else self._whole
+        return self._whole / 4 if self.has_several else self._whole
 
 
 class StepCost:
@@ -135,6 +136,11 @@ class StepCost:
     def seconds(self, tokens: int) -> float:
         """What a step takes that reads no prompts; 0 while nothing is known. Never falls with ``tokens``."""
         return _expected(self._seen, tokens)
+
+    def is_known(self, tokens: int) -> bool:
+        """Whether ``seconds`` says what steps of so many tokens took, and not that several of fewer would take less."""
+        points = sorted(self._seen.values())
+        return tokens.bit_length() in self._seen and _between(points, tokens) <= self.seconds(tokens)
 
     def room(self, written: int, factor: float) -> float | None:
         """How many tokens of prompts a step may read beside so many others, so that about 99 of 100 steps take at most

@@ -39,7 +39,9 @@ class PromptPieces:
         self._shares = Shares()  # tokens of prompts that were read for each key
         self._keys: set[str] = set()  # whose prompts were read in the last step
 
-    def counts(self, unread: Sequence[Unread], waiting: int, writing: Collection[str]) -> list[int]:
+    def counts(
+        self, unread: Sequence[Unread], waiting: int, writing: Collection[str], later: Collection[str] = ()
+    ) -> list[int]:
         """How many tokens are read of each prompt.
 
         Three quarters go to keys in turn, and of a key to the shortest, so that a short prompt does not wait for long
@@ -50,6 +52,7 @@ class PromptPieces:
             unread: what is left of each, in the order of their admission.
             waiting: tokens that the step reads for sequences that are written.
             writing: keys of these sequences.
+            later: keys whose turn it is not.
         """
         keys = {prompt.key for prompt in unread}
         for key in keys - self._keys:
@@ -61,10 +64,13 @@ class PromptPieces:
             return []
         if unread[0].tokens > self._oldest:  # it is another one
             self._cost.begin()
-        tokens = [prompt.tokens for prompt in unread]
-        room = self._room(waiting, unread, writing)
+        now = [prompt for prompt in unread if prompt.key not in later]
+        if not now:
+            return [0] * len(unread)
+        tokens = [prompt.tokens if prompt.key not in later else 0 for prompt in unread]
+        room = self._room(waiting, now, writing)
         self._of_oldest += OF_OLDEST * room
-        of_oldest = min(room, int(self._of_oldest), tokens[0])
+        of_oldest = min(room // 2 if len(keys) > 1 else room, int(self._of_oldest), tokens[0])
         counts = [of_oldest, *[0] * (len(unread) - 1)]
         used = {key: self._shares.used(key) for key in keys}
         order = sorted(range(len(unread)), key=lambda index: (used[unread[index].key], tokens[index]))
@@ -72,7 +78,7 @@ class PromptPieces:
         for prompt, count in zip(unread, counts, strict=True):
             self._shares.charge(prompt.key, count)
         self._of_oldest = max(0.0, self._of_oldest - counts[0])
-        self._oldest = tokens[0] - counts[0]
+        self._oldest = unread[0].tokens - counts[0]
         return counts
 
     def _save(self, waiting: int) -> None:
@@ -88,7 +94,7 @@ class PromptPieces:
         if not waiting:
             short = limits.step_factor * self._shortest_of_another(unread)
             piece = self._cost.piece(self._piece.seconds if short == math.inf else limits.piece_seconds)
-            return int(min(most, max(min(piece, short), limits.least_chunk)))
+            return int(min(most, short, max(piece, limits.least_chunk)))
         if limits.step_factor == math.inf:
             return most
         spare = self._cost.room(waiting, limits.step_factor)
@@ -129,7 +135,10 @@ class PromptPieces:
         keys = {prompt.key for prompt in short}
         others = set(writing) - keys
         if not others:
-            return min(piece, float(sum(prompt.tokens for prompt in short)))
+            bound = self._limits.step_factor * self._shortest_of_another(unread)
+            if self._piece.has_several:  # sequences and prompts take a piece together
+                bound = min(bound, self._cost.piece(max(0.0, self._piece.seconds - self._cost.seconds(waiting))))
+            return min(piece, float(sum(prompt.tokens for prompt in short)), bound)
         if len(keys) <= len(others):
             return 0.0
         factor = 1 + (self._limits.step_factor - 1) * len(keys) / len(others)

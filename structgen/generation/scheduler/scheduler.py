@@ -269,10 +269,11 @@ class Scheduler:
     def _plan(self) -> ModelStep:
         writing = [handle for handle in self._open if handle.state is State.WRITING and handle.task is None]
         reading = [handle for handle in self._open if handle.state is State.READING]
+        later = set[str]()
         if self.reader.reads_apart:
-            writing = self._turns.chosen(writing, reading)
+            writing, later = self._turns.chosen(writing, reading)
         waiting = sum(len(handle.output.pending) for handle in writing)
-        chunks = self._chunks(reading, waiting, {handle.request.key for handle in writing})
+        chunks = self._chunks(reading, waiting, {handle.request.key for handle in writing}, later)
         other_tokens = waiting + sum(map(len, chunks.values()))
         trees = self._draft(writing, other_tokens)
         self._leave()  # those whose drafters have failed
@@ -286,15 +287,18 @@ class Scheduler:
                 step.read_prompt(handle, chunks[handle.sequence])
         return step
 
-    def _chunks(self, reading: Sequence[Handle], waiting: int, writing: Collection[str]) -> dict[int, list[int]]:
-        """What is read of the prompts, by sequence, beside sequences of the keys ``writing``."""
+    def _chunks(
+        self, reading: Sequence[Handle], waiting: int, writing: Collection[str], later: Collection[str]
+    ) -> dict[int, list[int]]:
+        """What is read of the prompts, by sequence, beside sequences of the keys ``writing``; nothing of the keys
+        ``later``."""
         if not self.reader.reads_apart and self.limits.piece_seconds == math.inf:
             return {handle.sequence: handle.unread() for handle in reading}  # whole, so that they stay together
         unread = [
             Unread(handle.length - handle.held, handle.length - handle.cached_tokens, handle.request.key)
             for handle in reading
         ]
-        counts = self._pieces.counts(unread, waiting, writing)
+        counts = self._pieces.counts(unread, waiting, writing, later)
         return {handle.sequence: handle.unread(count) for handle, count in zip(reading, counts, strict=True) if count}
 
     def _draft(self, writing: Sequence[Handle], other_tokens: int) -> dict[int, DraftTree]:

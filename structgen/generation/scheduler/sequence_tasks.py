@@ -13,16 +13,18 @@ from structgen.generation.scheduler.prompt_pieces import SHORT_TOKENS
 from structgen.generation.scheduler.request import Handle, State
 from structgen.generation.scheduler.tasks import PROBATION, Task, TaskThreads
 
+WORTH = 1.15  # times what a sequence takes in a step of many: what it may take in one of fewer
+
 
 class SequenceTurns:
-    """Shares out the sequences of a step.
+    """Shares out the sequences of a step, and whose prompts it reads.
 
     A caller's sequences hold up those of others by ``step_factor`` at most, as its prompts do: where a step of all
     sequences takes longer than that, each caller has as many of its sequences written as fit, those first that have
-    waited longest. A short prompt counts as a sequence of its caller, so that it is not read beside all sequences of
-    another. Where others have asked lately, the sequences of one caller take a piece at most, so that the next request
-    does not wait for all. Where a step costs the same for one sequence and for many (on an accelerator), all sequences
-    are written.
+    waited longest, and its prompts are read in every second step, in their stead. A short prompt counts as a sequence
+    of its caller, so that it is not read beside all sequences of another. Where others have asked lately, the sequences
+    of one caller take a piece at most, and less where fewer take hardly more time each, so that the next request does
+    not wait for all. Where a step costs the same for one sequence and for many (on an accelerator), all are written.
 
     Args:
         limits: ``step_factor`` of them.
@@ -34,19 +36,28 @@ class SequenceTurns:
         self._limits, self._cost, self._piece = limits, cost, piece
         self._steps = 0
 
-    def chosen(self, writing: Sequence[Handle], reading: Sequence[Handle]) -> list[Handle]:
-        """The sequences that are written in the next step, in their order, beside those whose prompts are read."""
+    def chosen(self, writing: Sequence[Handle], reading: Sequence[Handle]) -> tuple[list[Handle], set[str]]:
+        """The sequences that are written in the next step, in their order, and keys whose prompts wait for the one
+        after."""
         self._steps += 1
         short = [handle for handle in reading if handle.length - handle.cached_tokens <= SHORT_TOKENS]
-        most = self._most(Counter(handle.request.key for handle in [*writing, *short]))
+        sequences = Counter(handle.request.key for handle in [*writing, *short])
+        most = self._most(sequences)
         left = {handle.request.key: most for handle in writing}
+        waiting = set[str]()
+        for key in {handle.request.key for handle in reading} & set(left) if len(sequences) > 1 else ():
+            if sequences[key] > most:  # it has its part of the step by either
+                if self._steps % 2:
+                    left[key] = 0
+                else:
+                    waiting.add(key)
         result = set[int]()
         for handle in sorted(writing, key=lambda handle: handle.turn):
             if left[handle.request.key]:
                 left[handle.request.key] -= 1
                 handle.turn = self._steps
                 result.add(id(handle))
-        return [handle for handle in writing if id(handle) in result]
+        return [handle for handle in writing if id(handle) in result], waiting
 
     def _most(self, sequences: Counter[str]) -> int:
         """How many sequences of each key a step writes."""
@@ -60,7 +71,21 @@ class SequenceTurns:
             bound = max(bound, self._piece.seconds)
         while most < largest and self._cost.seconds(sum(min(count, most + 1) for count in sequences.values())) <= bound:
             most += 1
+        if is_alone and self._cost.is_known(most):
+            most = self._fewest(most)
         return most if self._steps % REFRESH else min(largest, 2 * most)  # now and then, what more of them cost
+
+    def _fewest(self, most: int) -> int:
+        """The fewest sequences that take hardly more time each than ``most`` do, and half as long a step; else
+        ``most``."""
+        whole = self._cost.seconds(most)
+        for count in range(1, most):
+            seconds = self._cost.seconds(count)
+            if 2 * seconds > whole:
+                break
+            if seconds * most <= WORTH * whole * count:
+                return count
+        return most
 
 
 Fail = Callable[[Handle, Exception], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -278,6 +279,81 @@ def test_a_short_request_is_not_read_beside_all_rows_of_another_caller() -> None
         beside.append(seconds(11 + number))
         scheduler.step()
     assert max(beside) <= 2 * alone and scheduler.running == 32
+
+
+@pytest.mark.parametrize("costs", [LLAMA, (0.02, 0.00001, 0.0)], ids=["llama.cpp", "an accelerator"])
+def test_rows_and_prompts_of_one_caller_share_its_part(costs: tuple[float, float, float]) -> None:
+    """Beside 20 rows and prompts without end of another caller, a row takes twice as long at most; that one's rows and
+    its prompts both get on, and where they cost nothing the rows get on in every step."""
+    reader = Timed(*costs, 0.0)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, sequences=32), clock=lambda: reader.now)
+    good, prompts = submit(scheduler, [1] * 5, 4000, key="good"), list[Handle]()
+    steps = 80 if costs[1] < 1e-4 else 300
+
+    def ask_more() -> None:
+        while scheduler.running + scheduler.waiting < 30:
+            number = len(prompts)
+            prompts.append(submit(scheduler, [number % 90, number % 7] * (100 if number % 3 else 20), 1, key="greedy"))
+
+    def step_seconds(steps: int, act: Callable[[], None] = lambda: None) -> float:
+        first, start = len(good.output.token_ids), reader.now
+        while len(good.output.token_ids) < first + steps:
+            act()
+            scheduler.step()
+        return (reader.now - start) / steps
+
+    step_seconds(20)
+    alone = step_seconds(100)
+    greedy = [submit(scheduler, [10 + number] * 5, 3000, key="greedy") for number in range(20)]
+    while any(handle.state is not State.WRITING for handle in greedy):
+        scheduler.step()
+    step_seconds(50, ask_more)
+    before = [len(handle.output.token_ids) for handle in greedy]
+    beside = step_seconds(steps, ask_more)
+    gained = [len(handle.output.token_ids) - known for handle, known in zip(greedy, before, strict=True)]
+    finished = sum(prompt.state is State.DONE for prompt in prompts)
+    assert beside <= 2.1 * alone
+    assert min(gained) >= (0.95 * steps if costs[1] < 1e-4 else 5) and finished >= 2
+
+
+@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=nightly), 0.05])
+@pytest.mark.parametrize("asks", [False, True], ids=["rows", "rows and prompts"])
+def test_a_small_request_waits_for_a_short_step(asks: bool, noise: float) -> None:
+    """Four tokens for a caller whose prompt is known, beside 20 rows of another and prompts that come again and again:
+    9 of 10 take 3.2 times the time alone at most (4 beside prompts), with all of the step that runs when they come."""
+    reader = Timed(*LLAMA, noise)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None, sequences=33), clock=lambda: reader.now)
+    asked = itertools.count()
+
+    def step() -> None:
+        while is_beside and asks and scheduler.running + scheduler.waiting < 24:
+            number = next(asked)
+            submit(scheduler, [number % 90, number % 7] * 20, 20, key="greedy")
+        scheduler.step()
+
+    def seconds() -> float:
+        handle, start = submit(scheduler, [1] * 40, 4, key="good"), reader.now
+        while handle.state is not State.DONE:
+            step()
+        return reader.now - start
+
+    is_beside = False
+    seconds()
+    alone = np.mean([seconds() for _ in range(20)])
+    for number in range(20):
+        submit(scheduler, [50 + number] * 5, 3000, key="greedy")
+    is_beside = True
+    for _ in range(150):  # in which it is learned what steps of so many rows take
+        step()
+    seconds()  # its prompt was forgotten
+    beside = list[float]()
+    for number in range(30):
+        arrived = reader.now
+        step()  # it comes as this begins
+        beside.append(reader.now - arrived + seconds())
+        for _ in range(number % 3):
+            step()
+    assert np.quantile(beside, 0.9) <= (4 if asks else 3.2) * alone
 
 
 def test_one_slow_step_is_not_believed_for_good() -> None:
