@@ -107,7 +107,9 @@ def run(
 
     from structgen.server.app import ApiServer
     from structgen.server.connections import server_config
+    from structgen.server.memory import share_arenas
 
+    share_arenas()
     log_to_stderr()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the server takes it over
     with report_progress(None if err.is_terminal else LogWaits()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import platform
 import subprocess
 import sys
 import tracemalloc
@@ -155,3 +156,41 @@ def test_what_many_take_is_said_and_given_back(kind: str, count: int, most: int,
     else:
         assert grown < most + (80 << 20)  # one that comes in, and the pool that they share
     assert left < max(0.15 * start, MAX_POOL_BYTES)  # of automata, for those that come later: a server is larger
+
+
+SHARED = """
+import os, threading
+from structgen.core.workers import resident_bytes
+from structgen.server.memory import share_arenas
+
+share_arenas()
+begun = threading.Barrier(12)
+
+def work() -> None:
+    begun.wait(60)
+    for _ in range(20):
+        held = [(bytes(700_000), bytes(1_000)) for _ in range(5)]
+        kept.append(held[0][1])
+
+kept = []
+largest = bytes(31 << 20)
+del largest  # what is smaller is kept from now on
+start = resident_bytes(os.getpid())
+threads = [threading.Thread(target=work) for _ in range(12)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print((resident_bytes(os.getpid()) - start) >> 20)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_threads_share_what_is_free(tmp_path: Path) -> None:
+    """Twelve threads take and free some megabytes each, before anything is given back: with arenas of their own, 80."""
+    program = tmp_path / "shared.py"
+    program.write_text(SHARED)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment.pop("MALLOC_ARENA_MAX", None)
+    done = subprocess.run([sys.executable, str(program)], env=environment, capture_output=True, check=True)
+    assert int(done.stdout) <= 40, done.stdout
