@@ -20,7 +20,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.scheduler.shares import Shares
 from structgen.progress import ProgressCallback, report_progress
 from structgen.server.errors import RequestError, overloaded, unavailable
-from structgen.server.fair_pool import FairPool, PooledWork, result_of
+from structgen.server.fair_pool import KINDER, FairPool, PooledWork, result_of
 
 
 class Compiling(Protocol):
@@ -110,7 +110,12 @@ class AsyncCompiler:
         self._compiling, self._placed, self._progress = compiling, placed, progress
         self._pools = [
             FairPool(
-                compiling.at_once, f"structgen-compile-{stage}", each=compiling.each, waiting=waiting, shares=shares
+                compiling.at_once,
+                f"structgen-compile-{stage}",
+                each=compiling.each,
+                waiting=waiting,
+                shares=shares,
+                niceness=KINDER,
             )
             for stage in range(len(compiling.stages))
         ]

@@ -30,8 +30,9 @@ from structgen.errors import ConstraintError, GrammarWarning, InternalError, Str
 from structgen.generation.decoding.closing_budget import shortest_completion
 from structgen.server.async_compiler import kept_grammar
 from structgen.server.errors import RequestError, unavailable
+from structgen.server.fair_pool import KINDER
 from structgen.server.sending import received, sent
-from structgen.server.trials import CAN_FORK, KINDER, TrialHost, TrialJob, TrialWorkers
+from structgen.server.trials import CAN_FORK, TrialHost, TrialJob, TrialWorkers
 
 KEPT_REFUSALS = 256
 """Constraints whose refusal is remembered."""
@@ -162,7 +163,7 @@ class CompileService:
         most = self.limits.seconds if seconds is None else seconds
         limits = Limits(STALLED * most, self.limits.memory_bytes, most)
         try:
-            answer = self._trials.run(TrialJob(data, limits, 0 if seconds else KINDER), is_wanted)
+            answer = self._trials.run(TrialJob(data, limits, KINDER), is_wanted)
         except LostWorker as lost:
             if seconds is not None and lost.outcome in ("processor", "timeout"):
                 return None

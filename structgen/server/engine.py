@@ -28,7 +28,7 @@ from structgen.progress import ProgressCallback, report_progress
 from structgen.server.async_compiler import AsyncCompiler, Compiling, PlainCompiling
 from structgen.server.coroutine_outputs import AsyncWriting
 from structgen.server.errors import RequestError, overloaded
-from structgen.server.fair_pool import FairPool, PooledWork, result_of
+from structgen.server.fair_pool import KINDER, FairPool, PooledWork, result_of
 from structgen.server.sequence_writer import LocalModel
 from structgen.server.sequences import SequenceEvent, SequenceRequest, ServedModel
 from structgen.server.settings import ServingSettings
@@ -163,8 +163,10 @@ class AsyncEngine(AsyncWriting):
         )
         self._in_turn = InTurn(self.tokenizer)
         self._reading = FairPool(1, "structgen-read", waiting=ANY_NUMBER, shares=shares)
-        self._reading_long = FairPool(1, "structgen-read-long", waiting=ANY_NUMBER, shares=shares)
-        self._making = FairPool(MAKERS, "structgen-outputs", each=MAKERS - 1, waiting=ANY_NUMBER, shares=shares)
+        self._reading_long = FairPool(1, "structgen-read-long", waiting=ANY_NUMBER, shares=shares, niceness=KINDER)
+        self._making = FairPool(
+            MAKERS, "structgen-outputs", each=MAKERS - 1, waiting=ANY_NUMBER, shares=shares, niceness=KINDER
+        )
         self.unbegun = Holdings[RequestStream]()
         self._lock = threading.Lock()  # of the two below and ``_entering``
         self._is_over = False  # whether the model thread takes nothing out of the inbox any more
@@ -237,6 +239,8 @@ class AsyncEngine(AsyncWriting):
         stream = RequestStream(self, len(requests))
         self.unbegun.add(who, stream, len(requests))
         self._count_entering(len(requests))
+        with self._lock:
+            self._begin()  # here, not by a thread that makes outputs, which gives way to it
         try:
             stream.making = self._making.submit(who, lambda _: self._make(stream, requests))
         except RequestError:
@@ -372,12 +376,16 @@ class AsyncEngine(AsyncWriting):
             if self._is_over:
                 return False
             self._inbox.append(what)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="structgen-model", daemon=True)
-                self._stepped = time.monotonic()
-                self._thread.start()
+            self._begin()
         self._wake.set()
         return True
+
+    def _begin(self) -> None:
+        """Begin the model thread, with the lock held. It has the niceness of who does."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="structgen-model", daemon=True)
+            self._stepped = time.monotonic()
+            self._thread.start()
 
     # --- the model thread ---
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import time
 from collections import deque
@@ -15,6 +17,8 @@ from structgen.generation.scheduler.shares import Shares
 from structgen.server.errors import overloaded, unavailable
 
 T = TypeVar("T")
+KINDER = 5
+"""By how much what may take long gives way to the model's thread and the event loop, see ``os.nice``."""
 
 
 class PooledWork(Generic[T]):
@@ -63,13 +67,22 @@ class FairPool:
         each: jobs of one caller that may be under way at once; None: as many as there are threads.
         waiting: jobs that may wait; beyond it the last one of the caller who has most waiting is turned away.
         shares: seconds that callers have used; None: of this pool alone.
+        niceness: how far the threads give way to others, see ``os.nice``; Linux has one for each thread, elsewhere
+            they do not.
     """
 
     def __init__(
-        self, threads: int, name: str, *, each: int | None = None, waiting: int, shares: Shares | None = None
+        self,
+        threads: int,
+        name: str,
+        *,
+        each: int | None = None,
+        waiting: int,
+        shares: Shares | None = None,
+        niceness: int = 0,
     ) -> None:
         self._count, self._name, self._each, self._most = threads, name, each or threads, waiting
-        self._shares = shares or Shares()
+        self._shares, self._niceness = shares or Shares(), niceness
         self._callers: dict[str, _Caller] = {}  # who has something waiting or under way
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
@@ -159,6 +172,10 @@ class FairPool:
             self._callers.pop(caller.who, None)
 
     def _run(self) -> None:
+        if sys.platform == "linux" and self._niceness:
+            with suppress(OSError):  # the system's rules forbid it
+                own = os.getpriority(os.PRIO_PROCESS, os.getpid())  # the first thread's: who begins one may give way
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own + self._niceness)
         while True:
             with self._changed:
                 while (next_job := self._next()) is None and not self._closed:

@@ -37,8 +37,6 @@ from structgen.core.workers import (
 
 CAN_FORK = hasattr(os, "fork")
 """Whether the system has such processes (not Windows)."""
-KINDER = 5
-"""By how much trials that go on for longer give way to other processes, see ``os.nice``."""
 _ENDED_BY: dict[int, Loss] = {signal.SIGPROF: "processor", signal.SIGALRM: "timeout"} if CAN_FORK else {}
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import re
+import sys
 import threading
 import time
 from contextlib import aclosing
@@ -20,6 +22,7 @@ from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.sampling import SamplingParams
 from structgen.server.engine import AsyncEngine
 from structgen.server.errors import RequestError, as_request_error
+from structgen.server.fair_pool import KINDER
 from structgen.server.sequences import SequenceRequest
 from structgen.server.settings import ServingSettings
 from tests.fakes import FakeConstraint, NestedMatcher
@@ -40,6 +43,19 @@ def run(scenario: Any, gen: Any = None, **settings: Any) -> Any:
         return asyncio.run(whole())
     finally:
         engine.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no niceness of their own")
+def test_the_models_thread_gives_way_to_nobody() -> None:
+    """The threads that make outputs do."""
+
+    async def scenario(engine: AsyncEngine) -> dict[str, int]:
+        await engine.agenerate("one", ENUM)
+        threads = [thread for thread in threading.enumerate() if thread.native_id is not None]
+        return {thread.name: os.getpriority(os.PRIO_PROCESS, int(thread.native_id or 0)) for thread in threads}
+
+    found, own = run(scenario), os.getpriority(os.PRIO_PROCESS, 0)
+    assert found["structgen-model"] == own and found["structgen-outputs-0"] == min(19, own + KINDER)
 
 
 @pytest.mark.full

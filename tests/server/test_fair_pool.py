@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -137,4 +139,15 @@ def test_callers_who_ask_for_nothing_are_forgotten() -> None:
     for number in range(3_000):
         pool.submit(str(number), lambda _: None).result.result(10)
     assert len(pool._callers) <= 1_001
+    pool.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no niceness of their own")
+def test_threads_that_give_way() -> None:
+    """Those of the pool, and nobody else."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    pool = FairPool(1, "test", waiting=1, niceness=3)
+    job = pool.submit("somebody", lambda _: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+    assert job.result.result(10) == min(19, before + 3)
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
     pool.close()
