@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=soak.MINUTES, help="of the soak")
     parser.add_argument("--settle", type=float, default=siege.SETTLE_SECONDS, help="longest wait for memory, seconds")
     parser.add_argument("--backend", default="llamacpp", help="what runs the model: transformers or llamacpp")
+    parser.add_argument("--nice", type=int, default=0, help="how far attackers give way; 19: as if they were elsewhere")
     parser.add_argument("--markdown", action="store_true", help="print the table for docs/security.md")
     parser.add_argument("--list", action="store_true", help="print the hostile clients")
     given = parser.parse_args()
@@ -61,7 +62,7 @@ async def _run(given: argparse.Namespace, lab: Lab) -> Found:
         sets = [given.only] if given.only else siege.AT_ONCE
     else:
         sets = [[name] for name in given.only] if given.only else siege.ALONE
-    return await siege.siege(lab, sets, given.seconds, given.settle)
+    return await siege.siege(lab, sets, given.seconds, given.settle, given.nice)
 
 
 if __name__ == "__main__":

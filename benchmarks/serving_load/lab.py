@@ -27,6 +27,19 @@ PROBE = Path(__file__).with_name("probe.py")
 START_SECONDS = 180.0
 
 
+def processor_seconds(pid: int, *, over: bool = False) -> float:
+    """What a process has used of the processor (Linux); 0 where there is none.
+
+    Args:
+        over: count the processes that it started and that are over.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11 : 15 if over else 13])) / os.sysconf("SC_CLK_TCK")
+
+
 class Server:
     """``structgen serve`` with the built-in model, over loopback, in a process of its own.
 
@@ -85,8 +98,13 @@ class Server:
 
     def processor_seconds(self) -> float:
         """What it has used of the processor (Linux), without the processes that it started."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processor_seconds(self.process.pid)
+
+    def trial_seconds(self) -> float:
+        """What the processes that it started have used (Linux), those that they started and that are over included."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        started = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+        return sum(processor_seconds(pid, over=True) for pid in started)
 
     def alive(self) -> dict[str, int]:
         """How many objects of some classes it holds, after a garbage collection (see ``probe``)."""

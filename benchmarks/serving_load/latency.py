@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
+from dataclasses import dataclass, field
+from typing import Any
 
-from serving_load.client import Client, others
+from serving_load.client import ADDRESS, Client, others
 from serving_load.lab import Lab
 from serving_load.measurements import Found, measurement, quantile, ratio_of_rounds, say, spread
 from serving_load.workload import body, endless, w, words
 
 ROWS = 16
-LONG_PROMPT = 1960  # words: with the template 2,000 tokens; the model reads 2,048
+LONG_PROMPT, LONGER_PROMPT = 1960, 3960  # words: with the template 2,000 and 4,000 tokens
+LONGEST = 7000  # tokens of a lone output, which goes on for longer than they are read
 
 
 @measurement(
@@ -44,29 +47,58 @@ async def first_token(lab: Lab) -> Found:
 
 @measurement("long-prompt", "others' token gap while 2,000 tokens are read, over that without (p99)", at_most=2.0)
 async def long_prompt(lab: Lab) -> Found:
-    without, during, read, seconds = list[list[float]](), list[list[float]](), list[int](), list[float]()
-    async with Client(lab.server().url) as client, others(client, [endless(row) for row in range(ROWS)]) as writing:
-        for number in range(lab.count(4)):
+    gaps = await _beside_prompts(lab, LONG_PROMPT, ROWS, lab.count(4), None)
+    return Found(ratio_of_rounds(gaps.during, gaps.without, 0.99), gaps.told())
+
+
+@measurement("longer-prompt", "time of a lone output's token while 4,000 are read, over that without", at_most=2.0)
+async def longer_prompt(lab: Lab) -> Found:
+    gaps = await _beside_prompts(lab, LONGER_PROMPT, 1, lab.count(2, 1), ADDRESS)
+    means = [[statistics.mean(each) for each in rounds] for rounds in (gaps.during, gaps.without)]
+    return Found(max(one / other for one, other in zip(*means, strict=True)), gaps.told())
+
+
+@dataclass
+class _Gaps:
+    """Between tokens of others: without a prompt alongside and during it, by round; the prompts' tokens and seconds."""
+
+    without: list[list[float]] = field(default_factory=list)
+    during: list[list[float]] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def told(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "p50_ratio": round(ratio_of_rounds(self.during, self.without, 0.5), 3),
+            "without_s": spread([gap for gaps in self.without for gap in gaps]),
+            "during_s": spread([gap for gaps in self.during for gap in gaps]),
+            "prompt_tokens": self.read,
+            "prompt_seconds": spread(self.seconds),
+        }
+
+
+async def _beside_prompts(lab: Lab, length: int, rows: int, rounds: int, address: str | None) -> _Gaps:
+    """Prompts of so many words, one after the other, alongside so many outputs; ``address``: who asks for them."""
+    found = _Gaps()
+    async with (
+        Client(lab.server().url) as client,
+        Client(lab.server().url, address=address) as other,
+        others(client, [endless(row, LONGEST if rows == 1 else 1900) for row in range(rows)]) as writing,
+    ):
+        for number in range(rounds):
             start = time.perf_counter()
             await asyncio.sleep(6)
             middle = time.perf_counter()
-            answer = await client.ask(body(words(4000 + number, LONG_PROMPT), max_tokens=1))
-            without.append(writing.gaps(start, middle))
-            during.append(writing.gaps(middle, answer.done))
-            read.append(answer.usage.get("prompt_tokens", 0))
-            seconds.append(answer.seconds)
-            ends = quantile(without[-1], 0.99), quantile(during[-1], 0.99)
+            answer = await other.ask(body(words(4000 + number, length), max_tokens=1))
+            found.without.append(writing.gaps(start, middle))
+            found.during.append(writing.gaps(middle, answer.done))
+            found.read.append(answer.usage.get("prompt_tokens", 0))
+            found.seconds.append(answer.seconds)
+            ends = quantile(found.without[-1], 0.99), quantile(found.during[-1], 0.99)
             say(
-                f"p99 of a gap {ends[0]:.3f} s, {ends[1]:.3f} s while {read[-1]} tokens are read in {seconds[-1]:.1f} s"
+                f"p99 of a gap {ends[0]:.3f} s, {ends[1]:.3f} s while {found.read[-1]} tokens are read in "
+                f"{answer.seconds:.1f} s"
             )
         assert writing.are_writing
-    return Found(
-        ratio_of_rounds(during, without, 0.99),
-        {
-            "p50_ratio": round(ratio_of_rounds(during, without, 0.5), 3),
-            "without_s": spread([gap for gaps in without for gap in gaps]),
-            "during_s": spread([gap for gaps in during for gap in gaps]),
-            "prompt_tokens": read,
-            "prompt_seconds": spread(seconds),
-        },
-    )
+    return found

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from serving_load.attackers import ATTACKS, SECRET
-from serving_load.client import Client
+from serving_load.client import ADDRESS, Client
 from serving_load.hostile_requests import MARK
-from serving_load.lab import Lab, Server
+from serving_load.lab import Lab, Server, processor_seconds
 from serving_load.measurements import Found, measurement, quantile, say, spread
 
 SECONDS = 4.0  # of each part: before, during, after
+LONGER = 1.0  # for which attacks go on, so that none ends before the last answer during it
 SIX = 6
 SETTLED, SETTLE_SECONDS = 1.15, 600.0  # memory at the end over that at the start, and when at the latest
 MAX_RATIO, MAX_HEALTH, MAX_NEW = 3.0, 0.1, 2.0  # of p99; seconds
-ADDRESS = "127.0.0.2" if sys.platform == "linux" else None
 GOOD: dict[str, Any] = {
     "messages": [{"role": "user", "content": "A number?"}],
     "structured_outputs": {"regex": "[0-9]{3}"},
@@ -75,12 +75,14 @@ class Case:
     Attributes:
         before, during, after: by the good client.
         statuses: of the attackers' answers, and ``leaks`` in them.
+        processors: how many of them were used during it: by the server, the processes that it started, the attackers.
     """
 
     before: Noticed
     during: Noticed
     after: Noticed
     statuses: dict[str, int]
+    processors: dict[str, float]
 
     def told(self, usual: float) -> dict[str, Any]:
         """As JSON values.
@@ -90,7 +92,8 @@ class Case:
         """
         parts = {name: getattr(self, name).told() for name in ("before", "during", "after")}
         ratio = quantile(self.during.answers, 0.99) / usual
-        return {**parts, "statuses": self.statuses, "ratio": round(ratio, 2), "wrong": self.wrong()}
+        told = {"statuses": self.statuses, "processors": self.processors, "ratio": round(ratio, 2)}
+        return {**parts, **told, "wrong": self.wrong()}
 
     def wrong(self) -> list[str]:
         """What may not be, whatever the times."""
@@ -120,11 +123,11 @@ async def besieged(lab: Lab, *options: str) -> AsyncIterator[tuple[Server, Clien
                 yield server, client
 
 
-def attack(server: Server, name: str, seconds: float) -> subprocess.Popen[bytes]:
-    """Begin an attack, in a process of its own."""
+def attack(server: Server, name: str, seconds: float, niceness: int = 0) -> subprocess.Popen[bytes]:
+    """Begin an attack, in a process of its own; ``niceness``: how far it gives way to all others on the machine."""
     port = server.url.rpartition(":")[2]
     command = [sys.executable, str(Path(__file__).with_name("attackers.py")), name, port, str(seconds)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)
+    return subprocess.Popen(["nice", "-n", str(niceness), *command], stdout=subprocess.PIPE)
 
 
 async def ended(attackers: Sequence[subprocess.Popen[bytes]], seconds: float = 35.0) -> dict[str, int]:
@@ -140,16 +143,28 @@ async def ended(attackers: Sequence[subprocess.Popen[bytes]], seconds: float = 3
     return found
 
 
-async def case(server: Server, client: Client, names: Sequence[str], seconds: float) -> Case:
+async def case(server: Server, client: Client, names: Sequence[str], seconds: float, niceness: int = 0) -> Case:
     """These attacks at once."""
     before = await part(server, client, seconds)
-    attackers = [attack(server, name, 1.5 * seconds) for name in names]
+    attackers = [attack(server, name, 1.5 * seconds + LONGER, niceness) for name in names]
     try:
         await asyncio.sleep(seconds / 2)
+        start, used = time.perf_counter(), _used(server, attackers)
         during = await part(server, client, seconds)
+        took, used_then = time.perf_counter() - start, _used(server, attackers)
     finally:
         statuses = await ended(attackers)
-    return Case(before, during, await part(server, client, seconds), statuses)
+    processors = {who: round(max(0.0, used_then[who] - used[who]) / took, 2) for who in used}
+    return Case(before, during, await part(server, client, seconds), statuses, processors)
+
+
+def _used(server: Server, attackers: Sequence[subprocess.Popen[bytes]]) -> dict[str, float]:
+    """Seconds of processors so far."""
+    return {
+        "server": server.processor_seconds(),
+        "trials": server.trial_seconds(),
+        "attackers": sum(processor_seconds(each.pid) for each in attackers),
+    }
 
 
 async def part(server: Server, client: Client, seconds: float) -> Noticed:
@@ -198,7 +213,9 @@ async def settled(server: Server, start: int, seconds: float = SETTLE_SECONDS) -
         await asyncio.sleep(1)
 
 
-async def siege(lab: Lab, sets: Sequence[Sequence[str]], seconds: float, settle: float = SETTLE_SECONDS) -> Found:
+async def siege(
+    lab: Lab, sets: Sequence[Sequence[str]], seconds: float, settle: float = SETTLE_SECONDS, niceness: int = 0
+) -> Found:
     """Each set of attacks at once, one set after the other, against one server."""
     cases: dict[str, Case] = {}
     async with besieged(lab) as (server, client):
@@ -207,7 +224,7 @@ async def siege(lab: Lab, sets: Sequence[Sequence[str]], seconds: float, settle:
         usual = list(first.answers)
         for names in sets:
             label = ", ".join(names)
-            one = cases[label] = await case(server, client, names, seconds)
+            one = cases[label] = await case(server, client, names, seconds, niceness)
             usual += one.before.answers
             say(f"{label}: {json.dumps(one.told(quantile(usual, 0.99)))}")
         memory, took = await settled(server, start, settle)
@@ -253,9 +270,9 @@ def markdown(found: Found) -> str:
     """The table of a siege for docs/security.md."""
     details = found.details
     lines = [
-        "| beside it | p50 before, during, after, ms | p99, ms | p99 of `/health` during, ms "
-        "| slowest new constraint, s | server's MiB | files |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| alongside it | p50 before, during, after, ms | p99, ms | p99 of `/health` during, ms "
+        "| slowest new constraint, s | server's MiB | files | processors of server, trials, attackers |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for label, one in details["cases"].items():
         parts = [one[name] for name in ("before", "during", "after")]
@@ -266,6 +283,7 @@ def markdown(found: Found) -> str:
             f"{one['during']['new']:.1f}",
             ", ".join(str(each["memory"]) for each in parts),
             ", ".join(str(each["files"]) for each in parts),
+            ", ".join(f"{one['processors'][who]:.1f}" for who in ("server", "trials", "attackers")),
         ]
         lines.append(f"| {label} | {' | '.join(cells)} |")
     usual = details["usual"]
