@@ -1,7 +1,8 @@
 """One question: is there a value of a formula that does not satisfy another?
 
 Decided in order of cost: by identity, by simulation, by the algebra of formulas, by the value graph, and where a budget
-ends that, by the graph of each alternative. Budgets are counted, so an answer is the same everywhere.
+ends that, by the graph of each alternative, and by drawn documents. Budgets are counted, so an answer is the same
+everywhere.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from structgen.core.answers.drawing import DocumentDrawing
 from structgen.core.answers.implication import Simulation
+from structgen.core.answers.picking.picks import RandomPicks
 from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.value_graph.context import Formulas
 from structgen.core.engines.json.value_graph.graph import ValueGraph
@@ -30,6 +33,8 @@ from structgen.options import JsonOptions
 
 MAX_DISJUNCTS = 64
 """Alternatives of a negation that are asked about one by one."""
+SAMPLES, SAMPLE_BYTES = 200, 200
+"""Documents that are drawn where a question stays open, and about how long they are."""
 UNDECIDED = (PatternError, SchemaTooComplexError, TooComplexError, UnsupportedSchemaError, RecursionError)
 """What a graph raises where it has no answer."""
 
@@ -53,7 +58,7 @@ class Decision:
     Attributes:
         contained: yes, no, or not decided (None).
         method: what decided it: "identical", "simulation", "algebra", "graph", "parts" or "sample".
-        node: of a no, the values that are of the first alone, or some of them.
+        node: of a no, the values that are of the first alone, or some of them; None where a document was drawn.
         text: of a no, a shortest such value as JSON; None: it is too long to be written, or there is none to write.
         reason: of an open question, the budget or keyword that left it open.
     """
@@ -89,7 +94,8 @@ class Questions:
         try:
             node = self.node_of(difference)
         except UNDECIDED as error:
-            return self._by_parts(formula, other, error)
+            decision = self._by_parts(formula, other, error)
+            return decision if decision.contained is not None else self._by_sample(formula, other, decision)
         if node is None:
             return Decision(True, "graph")
         return self._different(node, "graph", formula, other)
@@ -131,6 +137,21 @@ class Questions:
             if node is not None:
                 return self._different(node, "parts", formula, other)
         return Decision(None, "", reason=reason) if is_open else Decision(True, "parts")
+
+    def _by_sample(self, formula: Formula, other: Formula, left_open: Decision) -> Decision:
+        """A "no" by a document of the first that the second refuses, if one is drawn."""
+        try:
+            node = self.node_of(formula)
+            if node is None:
+                return Decision(True, "graph")
+            drawing = DocumentDrawing(node, self.options, RandomPicks(0), SAMPLE_BYTES)
+            for _ in range(SAMPLES):
+                text = drawing.document()
+                if self._separates(text, formula, other):
+                    return Decision(False, "sample", None, text)
+        except (*UNDECIDED, CompletionTooLongError):
+            pass
+        return left_open
 
     def _unfolded(self, formula: Formula) -> Formula:
         while isinstance(formula, Ref):

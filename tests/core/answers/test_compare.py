@@ -134,6 +134,14 @@ def test_what_is_not_decided_is_said() -> None:
     assert structgen.is_subset(old, {"type": "string"})  # whatever the pattern says
 
 
+def test_what_the_graph_leaves_open_may_be_refused_by_a_drawn_document() -> None:
+    old = {"type": "array", "items": {"enum": [1, 2, 3]}, "contains": {"const": 1}}
+    answer = structgen.compare(old, {"uniqueItems": True})
+    assert answer.old_in_new is False and answer.methods[0] == "sample" and answer.old_only is not None
+    value = answer.old_only.value
+    assert 1 in value and len(value) > len(set(value))
+
+
 def test_remarks() -> None:
     assert structgen.compare(False, {"type": "null"}).remarks == ("no document satisfies the old schema",)
     (remark,) = structgen.compare({"format": "hostname"}, {}).remarks
