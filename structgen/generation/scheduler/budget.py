@@ -23,7 +23,7 @@ class SchedulerLimits:
 
     Attributes:
         sequences: requests that are read or written at once.
-        rows_a_key: of them, of one key; None: all.
+        sequences_a_key: of them, of one key; None: all.
         waiting: requests in the queue; None: any number.
         step_tokens: tokens of one call of the model.
         step_factor: how much longer than without it a step may take for the sake of prompts, where outputs are being
