@@ -8,6 +8,7 @@ NAMES.txt has a name a line. For each prompt: tokens read, whether the ranking i
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import time
 from itertools import islice
@@ -36,7 +37,8 @@ def main() -> None:
         )
         read.append(found.stats.tokens_read)
         print(
-            f"{read[-1]:6} tokens, exact {found.exact}, missed {found.missed:.2e}, "
+            f"{read[-1]:6} tokens, exact {found.exact}, missed {found.missed:.2e}, the {len(found.values)}th has "
+            f"{math.exp(found.values[-1].logprob):.1e}, "
             f"{time.process_time() - start:.1f} s of processor time: {[each.text for each in found.values[:3]]}"
         )
     print(f"{len(names):,} names, {len(read)} prompts: {statistics.median(read):.0f} tokens at the median")
