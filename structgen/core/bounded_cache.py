@@ -77,6 +77,12 @@ class BoundedCache(Generic[K, V]):
             for key in [key for key, value in self._entries.items() if chosen(value)]:
                 self._drop(key)
 
+    def discard(self, key: K) -> None:
+        """Forget what is kept under a key, if anything is."""
+        with self._lock:
+            if key in self._entries:
+                self._drop(key)
+
     def _drop(self, key: K) -> None:
         del self._entries[key]
         self.memory_bytes -= self._sizes.pop(key)

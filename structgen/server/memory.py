@@ -9,7 +9,11 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
+from structgen.core.constraints.cache import COMPILED
+
 EVERY_SECONDS = 10.0
+UNUSED_SECONDS = 300.0
+"""For which a compiled grammar is kept that nobody asks for: what strangers had compiled is not held for ever."""
 ARENAS = 2
 """Of glibc's allocator. By its own choice threads that wait have more made, up to eight a processor, and what is free
 in one of them is no use to the others: a hundred megabytes, once many threads have worked."""
@@ -26,12 +30,13 @@ def share_arenas() -> None:
 
 
 async def give_back_regularly(has_worked: Callable[[], bool], seconds: float = EVERY_SECONDS) -> None:
-    """Give back what is free every so often, where something was done since; until it is cancelled."""
-    if _trim() is None:
-        return
+    """Give back what is free every so often, where something was done since, and grammars that nobody has asked for in
+    ``UNUSED_SECONDS``; until it is cancelled."""
     while True:
         await asyncio.sleep(seconds)
-        if has_worked():
+        size = COMPILED.bytes
+        COMPILED.forget_unused(UNUSED_SECONDS)
+        if has_worked() or COMPILED.bytes < size:
             await asyncio.to_thread(give_back)
 
 

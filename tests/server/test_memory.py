@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -15,9 +16,10 @@ from typing import Any
 import pytest
 
 import structgen
-from structgen.core.constraints.cache import COMPILED, content_key, joined
+from structgen.core.constraints.cache import COMPILED, CompiledCache, content_key, joined
 from structgen.core.engines.json.masks.bitmask_rows import MAX_POOL_BYTES
 from structgen.server.compiler import CompileService, _begun
+from structgen.server.memory import give_back_regularly
 from tests.server.tiny import VOCABULARY
 
 
@@ -156,6 +158,39 @@ def test_what_many_take_is_said_and_given_back(kind: str, count: int, most: int,
     else:
         assert grown < most + (80 << 20)  # one that comes in, and the pool that they share
     assert left < max(0.15 * start, MAX_POOL_BYTES)  # of automata, for those that come later: a server is larger
+
+
+def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In time, and what is used is not; of what is gone, no time is kept."""
+    cache, now = CompiledCache(), 0.0
+    monkeypatch.setattr("structgen.core.constraints.cache.time.monotonic", lambda: now)
+    for number in range(200):
+        cache.get(number, lambda: structgen.choice(["a"]).compile(VOCABULARY))
+    now = 200.0
+    assert cache.kept(7) is not None
+    now = 301.0
+    cache.forget_unused(300.0)
+    assert len(cache) == 1 and cache.peek(7) is not None and len(cache._used) == 1
+    now = 501.0
+    cache.forget_unused(300.0)
+    assert len(cache) == 0 and cache.bytes == 0
+
+
+def test_a_server_forgets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it does nothing else."""
+    monkeypatch.setattr("structgen.server.memory.UNUSED_SECONDS", 0.0)
+    structgen.choice(["nobody asks for it"]).compile(VOCABULARY)
+
+    async def scenario() -> None:
+        task = asyncio.ensure_future(give_back_regularly(lambda: False, 0.01))
+        for _ in range(500):
+            if not len(COMPILED):
+                break
+            await asyncio.sleep(0.01)
+        task.cancel()
+
+    asyncio.run(scenario())
+    assert not len(COMPILED)
 
 
 SHARED = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -28,6 +29,7 @@ class CompiledCache:
 
     def __init__(self, max_bytes: int = 64 << 20) -> None:
         self._grammars: BoundedCache[Hashable, Any] = BoundedCache(max_bytes, _bytes)
+        self._used: dict[Hashable, float] = {}  # when each was, by ``time.monotonic``
         self._settled = 0
         self._building: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
@@ -74,6 +76,15 @@ class CompiledCache:
         with self._lock:
             self._grammars.forget()
 
+    def forget_unused(self, seconds: float) -> None:
+        """Forget the grammars that were not used for so long."""
+        with self._lock:
+            since, keys = time.monotonic() - seconds, self._grammars.keys()
+            for key in keys:
+                if self._used.get(key, since) < since:
+                    self._grammars.discard(key)
+            self._forget_times()
+
     def peek(self, key: Hashable) -> Any:
         """The grammar under ``key`` if there is one, else None."""
         with self._lock:
@@ -92,7 +103,13 @@ class CompiledCache:
         grammar = self._grammars.get(key)
         if grammar is not None:
             self._grammars.recount(1)
+            self._used[key] = time.monotonic()
         return grammar
+
+    def _forget_times(self) -> None:
+        """Those of grammars that are here no longer."""
+        keys = self._grammars.keys()
+        self._used = {key: self._used[key] for key in keys if key in self._used}
 
     def _settle(self, key: Hashable, grammar: Any = None) -> None:
         """Nobody builds what is under a key any more; keep what was built."""
@@ -101,10 +118,12 @@ class CompiledCache:
             if grammar is None:
                 return
             self._grammars.put(key, grammar)
+            self._used[key] = time.monotonic()
             self._grammars.recount(COUNTED)
             self._settled += 1
             if self._settled % SEARCHED == 0:
                 self._grammars.forget(lambda grammar: grammar.is_outdated)
+                self._forget_times()
 
 
 def _bytes(grammar: Any) -> int:
