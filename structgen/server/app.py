@@ -130,7 +130,7 @@ class ApiServer:
         sys.setswitchinterval(min(interval, SWITCH_SECONDS))
         background = [
             asyncio.ensure_future(self._warm_up()),
-            asyncio.ensure_future(give_back_regularly(self._has_read)),
+            asyncio.ensure_future(give_back_regularly(self._has_worked)),
         ]
         try:
             yield
@@ -157,10 +157,10 @@ class ApiServer:
         self.is_warm = True
         LOG.info(json.dumps({"event": "ready", "seconds": round(time.monotonic() - started, 1)}))
 
-    def _has_read(self) -> bool:
-        """Whether a body came since this was asked last."""
+    def _has_worked(self) -> bool:
+        """Whether a body came since this was asked last, or outputs are written or wait."""
         before, self._bodies_logged = self._bodies_logged, self._bodies
-        return before != self._bodies
+        return before != self._bodies or not self.engine.is_idle
 
     def _close(self) -> None:
         self.engine.close()

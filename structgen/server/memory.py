@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -31,13 +32,20 @@ def share_arenas() -> None:
 
 async def give_back_regularly(has_worked: Callable[[], bool], seconds: float = EVERY_SECONDS) -> None:
     """Give back what is free every so often, where something was done since, and grammars that nobody has asked for in
-    ``UNUSED_SECONDS``; until it is cancelled."""
+    ``UNUSED_SECONDS``; until it is cancelled. Once nothing is done any more, garbage is looked for first: Python does
+    that while objects are made, and errors hold requests in circles."""
+    is_collected = True
     while True:
         await asyncio.sleep(seconds)
         size = COMPILED.bytes
         COMPILED.forget_unused(UNUSED_SECONDS)
-        if has_worked() or COMPILED.bytes < size:
+        has_changed = has_worked()
+        if not has_changed and (COMPILED.bytes < size or not is_collected):
+            await asyncio.to_thread(gc.collect)
             await asyncio.to_thread(give_back)
+        elif has_changed:
+            await asyncio.to_thread(give_back)
+        is_collected = not has_changed
 
 
 def give_back() -> None:

@@ -193,6 +193,29 @@ def test_a_server_forgets_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not len(COMPILED)
 
 
+def test_garbage_is_looked_for_once_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not while something is, and not again and again."""
+    looked, works = list[str](), [True, True, False, False, False]
+    monkeypatch.setattr("structgen.server.memory.gc.collect", lambda: looked.append("garbage"))
+    monkeypatch.setattr("structgen.server.memory.give_back", lambda: looked.append("given back"))
+
+    async def scenario() -> None:
+        over = asyncio.Event()
+
+        def has_worked() -> bool:
+            if len(works) == 1:
+                over.set()
+            return works.pop(0) if works else False
+
+        task = asyncio.ensure_future(give_back_regularly(has_worked, 0.001))
+        await asyncio.wait_for(over.wait(), 30)
+        task.cancel()
+
+    COMPILED.clear()
+    asyncio.run(scenario())
+    assert looked == ["given back", "given back", "garbage", "given back"]
+
+
 SHARED = """
 import os, threading
 from structgen.core.workers import resident_bytes
