@@ -89,6 +89,7 @@ def strategy(data: Path, count: int, seed: int) -> dict[str, Any]:
     rates: list[float] = []
     longer: list[float] = []
     kept: list[Any] = []
+    refused: list[str] = []
     quietly = hypothesis.settings(
         max_examples=100, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
@@ -113,13 +114,18 @@ def strategy(data: Path, count: int, seed: int) -> dict[str, Any]:
             print(name, error, file=sys.stderr)
             continue
         tally["served"] += 1
-        tally["refused"] += sum(
-            not is_valid(schema, json.loads(json.dumps(value, default=float))) for value in kept[:10]
-        )
+        plain = [json.loads(json.dumps(value, default=float)) for value in kept]
+        refused += [f"{name}: {value!r:.200}" for value in plain if not is_valid(schema, value)]
         text = json.dumps(shrunk, separators=(",", ":"), ensure_ascii=False, default=float)
         longer.append(len(text.encode()) - len(shortest.text.encode()))
     bytes_more = {"p50": quantile(longer, 0.5), "p90": quantile(longer, 0.9), "max": max(longer)}
-    return {**tally, "a second, p10": quantile(rates, 0.1), "p50": quantile(rates, 0.5), "bytes more": bytes_more}
+    return {
+        **tally,
+        "a second, p10": quantile(rates, 0.1),
+        "p50": quantile(rates, 0.5),
+        "bytes more": bytes_more,
+        "refused": refused,
+    }
 
 
 def near_misses(data: Path, count: int, seed: int) -> dict[str, Any]:

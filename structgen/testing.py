@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from structgen.core.answers.deciding import Questions, answering
 from structgen.core.answers.drawing import DocumentDrawing
+from structgen.core.answers.examples import later_year
 from structgen.core.answers.joint import Joint
 from structgen.core.answers.picking.picks import Manner
 from structgen.core.answers.sources import schema_of
@@ -67,14 +68,15 @@ def from_constraint(
     """
     options = answering(checked_options(options))
     joint = Joint([Lowered(schema_of(constraint), options, registry)], options)
-    node = Questions(joint, options).node_of(joint.roots[0])
+    questions, root = Questions(joint, options), joint.roots[0]
+    node = questions.node_of(root)
     if node is None:
         raise UnsatisfiableSchemaError("no JSON value satisfies the schema, so there is nothing to draw")
 
     @st.composite
     def documents(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Any:
         drawing.picks = HypothesisPicks(draw)
-        return loads_exact(drawing.document())
+        return loads_exact(later_year(questions, root, drawing.document()))
 
     drawing = DocumentDrawing(node, options, HypothesisPicks(lambda strategy: None), size)
     return documents()

@@ -100,12 +100,13 @@ def examples(
     if node is None:
         raise UnsatisfiableSchemaError("no JSON value satisfies the schema, so there are no examples")
     if style == "minimal":
-        return iter([Example(_later(questions, root, Values(options).text(node).decode()), "a shortest document")][:n])
+        shortest = later_year(questions, root, Values(options).text(node).decode())
+        return iter([Example(shortest, "a shortest document")][:n])
     drawing = DocumentDrawing(node, options, RandomPicks(seed, STYLES[style]), size)
     return _distinct(drawing, questions, root, n)
 
 
-def _later(questions: Questions, formula: Formula, text: str) -> str:
+def later_year(questions: Questions, formula: Formula, text: str) -> str:
     """The document with dates of another year than 0000, a legal one that other judges refuse, where that is one."""
     later = text.replace('"0000-', '"2000-')
     return later if later != text and questions.holds(formula, loads_exact(later)) else text
@@ -121,7 +122,7 @@ def _distinct(drawing: DocumentDrawing, questions: Questions, formula: Formula, 
             continue
         futile = 0
         seen.add(text)
-        yield Example(_later(questions, formula, text))
+        yield Example(later_year(questions, formula, text))
 
 
 class NearMisses:

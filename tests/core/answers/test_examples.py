@@ -148,3 +148,8 @@ def test_the_command() -> None:
     assert len(json.loads(run("examples", json.dumps(PERSON), "-n", "3", "--style", "invalid", "--json")[1])) == 3
     assert run("examples", "false")[0] == 1
     assert run("examples", "{}", "--style", "least")[0] == 2
+
+
+def test_the_strategy_avoids_the_year_0000() -> None:
+    """A legal year, which Python's dates do not have."""
+    assert str(find(from_constraint({"type": "string", "format": "date"}), lambda _: True)) == "2000-01-01"
