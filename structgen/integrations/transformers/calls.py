@@ -53,7 +53,9 @@ class Generation:
 
         Notes the call if it is one.
         """
-        self.went_on = ids.shape[1] == self.last.shape[1] + 1 and np.array_equal(ids[:, :-1], self.last)
+        (rows, length), (rows_before, length_before) = ids.shape, self.last.shape
+        is_longer = length == length_before + 1 and rows == rows_before
+        self.went_on = is_longer and bool((ids[:, :-1] == self.last).all())
         if not self.went_on and not self._has_prompt(ids):
             return None
         length = ids.shape[1] - self.prompt.shape[1]

@@ -44,6 +44,7 @@ class Masker:
         self._bitmask = allocate_token_bitmask(1, vocabulary.size)
         self._size = vocabulary.size
         self._filled: set[int] = set()  # rows whose masks `step` has made
+        self._eos, self._may_end = frozenset(vocabulary.eos_token_ids), False  # whether one of these may have ended
         self._buffers = Buffers()
         self._live: Tensor | None = None  # of the last scores on a device: see `free_blocked`
         self._said = set[str]()
@@ -51,6 +52,7 @@ class Masker:
     def step(self, rows: Sequence[ConstrainedRow | None], tokens: Sequence[int]) -> None:
         """Let each row go on by its token, and make the masks after it, in one call where that can be."""
         masks = self._masks(len(rows))
+        self._may_end = not self._eos.isdisjoint(tokens)
         stepping = [
             None if row is None or not row.steps_with(token) else row for row, token in zip(rows, tokens, strict=True)
         ]
@@ -136,6 +138,8 @@ class Masker:
         """The masks of all rows; those of rows that are not masked are arbitrary."""
         masks, filled = self._masks(len(rows)), self._filled
         self._filled = set()
+        if len(filled) == len(rows) and not self._may_end:
+            return masks
         writing = [
             None if row is None or index in filled or row.may_only_end else row.matcher
             for index, row in enumerate(rows)

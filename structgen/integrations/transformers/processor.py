@@ -128,8 +128,9 @@ class GrammarLogitsProcessor:
                         row.follow(text)
             if generation.jumped and rows[0] is not None and rows[0].is_dead:
                 break  # the model's token is always allowed: a prompt that begins like the last text
-            del self._generations[index]
-            self._generations.appendleft((generation, rows))
+            if index or rows is not last_rows:
+                del self._generations[index]
+                self._generations.appendleft((generation, rows))
             if len(rows) == 1 and rows[0] is not None and rows[0].is_overrun and generation.verified is None:
                 self._masker.say(
                     "The text has ended, but generation goes on: the model's settings do not name its end. Pass "
