@@ -128,11 +128,11 @@ class ByteModel:
 
     def _with_text(self, text: bytes) -> list[int]:
         low = bisect_left(self._keys, text)
-        found = []
+        texts = []
         while low < len(self._keys) and self._keys[low] == text:
-            found.append(self._texts[low][1])
+            texts.append(self._texts[low][1])
             low += 1
-        return found
+        return texts
 
     def _after(self, position: SpelledSoFar, token: int) -> SpelledSoFar | None:
         row = self._spelling.row(position)

@@ -66,8 +66,8 @@ class Trie:
     def roots(self) -> NDArray[np.int32]:
         """int32[256], of each byte the first child of the root with it or a higher one; N where there is none."""
         first = np.append(np.flatnonzero(self.depth == 0), len(self)).astype(np.int32)
-        found: NDArray[np.int32] = first[np.searchsorted(self.byte[first[:-1]], np.arange(256))]
-        return found
+        first_nodes: NDArray[np.int32] = first[np.searchsorted(self.byte[first[:-1]], np.arange(256))]
+        return first_nodes
 
     @cached_property
     def in_order(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -137,7 +137,7 @@ class LlamaCppReader:
             ModelError: ``max_sequences`` texts are open.
         """
         if len(self._texts) >= self.max_sequences:
-            raise ModelError(f"{len(self._texts)} sequences are being read, the most that llama.cpp has room for here.")
+            raise ModelError(f"{len(self._texts)} texts are being read, the most that llama.cpp has sequences for here.")
         match, count = self._match(tokens, salt)
         if match is not None:  # first: making room must not take it
             self._prefixes.append(self._prefixes.pop(match))
