@@ -137,7 +137,8 @@ class LlamaCppReader:
             ModelError: ``max_sequences`` texts are open.
         """
         if len(self._texts) >= self.max_sequences:
-            raise ModelError(f"{len(self._texts)} texts are being read, the most that llama.cpp has sequences for here.")
+            held = len(self._texts)
+            raise ModelError(f"{held} texts are being read, the most that llama.cpp has sequences for here.")
         match, count = self._match(tokens, salt)
         if match is not None:  # first: making room must not take it
             self._prefixes.append(self._prefixes.pop(match))
