@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from serving_load.client import ADDRESS, Client, others
-from serving_load.lab import Lab
+from serving_load.lab import Lab, Server
 from serving_load.measurements import Found, measurement, quantile, ratio_of_rounds, say, spread
 from serving_load.workload import body, endless, w, words
 
 ROWS = 16
 LONG_PROMPT, LONGER_PROMPT = 1960, 3960  # words: with the template 2,000 and 4,000 tokens
-LONGEST = 7000  # tokens of a lone output, which goes on for longer than they are read
+LONGEST = 8000  # tokens of a lone output, which goes on for longer than they are read
 
 
 @measurement(
@@ -47,13 +47,14 @@ async def first_token(lab: Lab) -> Found:
 
 @measurement("long-prompt", "others' token gap while 2,000 tokens are read, over that without (p99)", at_most=2.0)
 async def long_prompt(lab: Lab) -> Found:
-    gaps = await _beside_prompts(lab, LONG_PROMPT, ROWS, lab.count(4), None)
+    gaps = await _beside_prompts(lab.server(), LONG_PROMPT, ROWS, lab.count(4), None)
     return Found(ratio_of_rounds(gaps.during, gaps.without, 0.99), gaps.told())
 
 
 @measurement("longer-prompt", "time of a lone output's token while 4,000 are read, over that without", at_most=2.0)
 async def longer_prompt(lab: Lab) -> Found:
-    gaps = await _beside_prompts(lab, LONGER_PROMPT, 1, lab.count(2, 1), ADDRESS)
+    with lab.own_server("--total-seconds", "900") as server:
+        gaps = await _beside_prompts(server, LONGER_PROMPT, 1, lab.count(2, 1), ADDRESS)
     means = [[statistics.mean(each) for each in rounds] for rounds in (gaps.during, gaps.without)]
     return Found(max(one / other for one, other in zip(*means, strict=True)), gaps.told())
 
@@ -78,12 +79,12 @@ class _Gaps:
         }
 
 
-async def _beside_prompts(lab: Lab, length: int, rows: int, rounds: int, address: str | None) -> _Gaps:
+async def _beside_prompts(server: Server, length: int, rows: int, rounds: int, address: str | None) -> _Gaps:
     """Prompts of so many words, one after the other, alongside so many outputs; ``address``: who asks for them."""
-    found = _Gaps()
+    gaps = _Gaps()
     async with (
-        Client(lab.server().url) as client,
-        Client(lab.server().url, address=address) as other,
+        Client(server.url) as client,
+        Client(server.url, address=address) as other,
         others(client, [endless(row, LONGEST if rows == 1 else 1900) for row in range(rows)]) as writing,
     ):
         for number in range(rounds):
@@ -91,14 +92,14 @@ async def _beside_prompts(lab: Lab, length: int, rows: int, rounds: int, address
             await asyncio.sleep(6)
             middle = time.perf_counter()
             answer = await other.ask(body(words(4000 + number, length), max_tokens=1))
-            found.without.append(writing.gaps(start, middle))
-            found.during.append(writing.gaps(middle, answer.done))
-            found.read.append(answer.usage.get("prompt_tokens", 0))
-            found.seconds.append(answer.seconds)
-            ends = quantile(found.without[-1], 0.99), quantile(found.during[-1], 0.99)
+            gaps.without.append(writing.gaps(start, middle))
+            gaps.during.append(writing.gaps(middle, answer.done))
+            gaps.read.append(answer.usage.get("prompt_tokens", 0))
+            gaps.seconds.append(answer.seconds)
+            ends = quantile(gaps.without[-1], 0.99), quantile(gaps.during[-1], 0.99)
             say(
-                f"p99 of a gap {ends[0]:.3f} s, {ends[1]:.3f} s while {found.read[-1]} tokens are read in "
+                f"p99 of a gap {ends[0]:.3f} s, {ends[1]:.3f} s while {gaps.read[-1]} tokens are read in "
                 f"{answer.seconds:.1f} s"
             )
         assert writing.are_writing
-    return found
+    return gaps

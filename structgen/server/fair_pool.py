@@ -174,10 +174,8 @@ class FairPool:
     def _run(self) -> None:
         if sys.platform == "linux" and self._niceness:
             with suppress(OSError):  # the system's rules forbid it
-                niceness_here = os.getpriority(
-                    os.PRIO_PROCESS, os.getpid()
-                )  # the first thread's: who begins one may give way
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness_here + self._niceness)
+                usual = os.getpriority(os.PRIO_PROCESS, os.getpid())  # the first thread's: who begins one may give way
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), usual + self._niceness)
         while True:
             with self._changed:
                 while (next_job := self._next()) is None and not self._closed:

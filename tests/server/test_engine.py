@@ -54,8 +54,8 @@ def test_the_models_thread_gives_way_to_nobody() -> None:
         threads = [thread for thread in threading.enumerate() if thread.native_id is not None]
         return {thread.name: os.getpriority(os.PRIO_PROCESS, int(thread.native_id or 0)) for thread in threads}
 
-    found, own = run(scenario), os.getpriority(os.PRIO_PROCESS, 0)
-    assert found["structgen-model"] == own and found["structgen-outputs-0"] == min(19, own + KINDER)
+    niceness, usual = run(scenario), os.getpriority(os.PRIO_PROCESS, 0)
+    assert niceness["structgen-model"] == usual and niceness["structgen-outputs-0"] == min(19, usual + KINDER)
 
 
 @pytest.mark.full
