@@ -127,12 +127,11 @@ class ByteModel:
         return endings
 
     def _with_text(self, text: bytes) -> list[int]:
-        low = bisect_left(self._keys, text)
-        texts = []
-        while low < len(self._keys) and self._keys[low] == text:
-            texts.append(self._texts[low][1])
-            low += 1
-        return texts
+        """The tokens that spell a text by themselves."""
+        low = high = bisect_left(self._keys, text)
+        while high < len(self._keys) and self._keys[high] == text:
+            high += 1
+        return [token for _, token in self._texts[low:high]]
 
     def _after(self, position: SpelledSoFar, token: int) -> SpelledSoFar | None:
         row = self._spelling.row(position)

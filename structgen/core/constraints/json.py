@@ -111,7 +111,7 @@ class JsonSchemaConstraint(Combinable, Generic[T]):
         if not isinstance(phrases, PhraseConstraint):
             raise ConstraintError(f"strings are given phrases by including(...) or avoiding(...), not {phrases!r:.100}")
         if some and pointers is None:
-            raise OptionsError("some=True needs pointers: of the strings of which one is meant", option="pointers")
+            raise OptionsError("some needs pointers: of the strings of which one is meant", option="pointers")
         places = {} if pointers is None else {POINTERS: [pointers] if isinstance(pointers, str) else list(pointers)}
         condition = phrases.search.keyword() | places | ({SOME: True} if some else {})
         return self._with(STRINGS, [condition])
