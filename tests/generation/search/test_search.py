@@ -113,7 +113,7 @@ def test_regularisers_are_what_brute_force_says(uid: str, case: int) -> None:
 @pytest.mark.parametrize("case", cases(200, 12))
 def test_one_beam_is_greedy(case: int) -> None:
     """Under the greedy regulariser with a great weight too."""
-    made, tokens = world(case, limit=30, scale=3.0), tuple[int, ...]()
+    made, tokens = World(world(case).grammar, world(case, scale=3.0).model, 30), tuple[int, ...]()
     while (best := max(made.allowed(tokens), key=lambda token: made.log_probs(tokens)[token])) != 0:
         tokens = (*tokens, best)
         if len(tokens) == 20:
