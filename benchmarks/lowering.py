@@ -59,7 +59,7 @@ def lowered_for(target: str, drawn: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _objections(schema: Any, lowered: structgen.LoweredSchema, tally: Counter[str]) -> Iterator[str]:
-    meant = {"$schema": DRAFT_2020, **lowered.meant}
+    meant = json.loads(json.dumps({"$schema": DRAFT_2020, **lowered.meant}, default=float))
     for only, is_of_schema in ((lowered.comparison.old_only, True), (lowered.comparison.new_only, False)):
         if only is not None and only.text is not None:
             value = json.loads(only.text)
