@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from structgen.core.answers.picking.picks import Picks
-from structgen.core.answers.routes import Routes, Slot, Step
+from structgen.core.answers.routes import Routes, RouteStep, Slot
 from structgen.core.answers.scalars import number_text, string_text
 from structgen.core.engines.json.completion.cheapest_values import Values
 from structgen.core.engines.json.completion.cheapest_words import spelled
@@ -52,7 +52,7 @@ class DocumentDrawing:
         self._count = 0
         self._met: set[tuple[ValueNode, int]] = set()
         self._routes: Routes | None = None
-        self._route: dict[ValueNode, Step] = {}
+        self._route: dict[ValueNode, RouteStep] = {}
 
     def document(self) -> str:
         """One document, as JSON text. In the manner "plain" nothing but the picks decides.

@@ -16,7 +16,7 @@ Slot: TypeAlias = "tuple[Literal['key', 'other', 'item'], int] | tuple[Literal['
 label, an item by its index, or the choices that lead there in a counted array."""
 
 
-class Step(NamedTuple):
+class RouteStep(NamedTuple):
     """What to take at a node: an alternative by its index, and where in it the route goes on (None: anywhere)."""
 
     option: int
@@ -39,7 +39,7 @@ class Routes:
         slots: Callable[[object], Iterator[tuple[Slot | None, ValueNode]]],
         met: set[tuple[ValueNode, int]],
     ) -> None:
-        self._came: dict[ValueNode, tuple[ValueNode, Step]] = {}
+        self._came: dict[ValueNode, tuple[ValueNode, RouteStep]] = {}
         self.unmet: dict[tuple[ValueNode, int], int] = {}  # and how often it was gone to
         nodes = [root]
         for node in nodes:  # which grows
@@ -48,7 +48,7 @@ class Routes:
                     self.unmet[node, index] = 0
                 for slot, child in slots(option):
                     if child not in self._came and child is not root:
-                        self._came[child] = node, Step(index, slot)
+                        self._came[child] = node, RouteStep(index, slot)
                         nodes.append(child)
             if len(self.unmet) > MAX_ALTERNATIVES:
                 break
@@ -58,12 +58,12 @@ class Routes:
         """Whether there are alternatives that were not gone to often enough to be given up."""
         return any(tries < TRIES for tries in self.unmet.values())
 
-    def next(self) -> Mapping[ValueNode, Step]:
+    def next(self) -> Mapping[ValueNode, RouteStep]:
         """What to take at the nodes on the way to an alternative that was not met; empty: there is none any more."""
         for (node, index), tries in self.unmet.items():
             if tries < TRIES:
                 self.unmet[node, index] = tries + 1
-                route = {node: Step(index, None)}
+                route = {node: RouteStep(index, None)}
                 while node in self._came:
                     node, step = self._came[node]
                     route[node] = step
