@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeAlias
 from structgen.core.compilers import compile_choice, compile_intersection
 from structgen.core.constraints.base import Constraint, instruction_of, settled_of
 from structgen.core.constraints.cache import COMPILED, content_key, joined
-from structgen.core.constraints.filtered_names import compile_filtered_names
 from structgen.core.constraints.parts import BYTES, compile_together
 from structgen.core.engines.capture import Captures
 from structgen.core.engines.captures.capturing import captures_of, with_captures
@@ -216,6 +215,8 @@ class IntersectionConstraint(_Combination):
     _name = "intersection"
 
     def _compiled(self, vocabulary: Vocabulary) -> Grammar:
+        from structgen.core.constraints.filtered_names import compile_filtered_names  # deferred: it loads an engine
+
         parts = [compile_together([part], vocabulary)[0] for part in self.parts]
         named = compile_filtered_names(self.parts, parts, vocabulary)
         return named or compile_intersection(parts, vocabulary, [type(part).__name__ for part in self.parts])

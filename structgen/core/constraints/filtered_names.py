@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from structgen.core.compilers import compile_names
-from structgen.core.constraints.parts import BYTES, compile_together
+from structgen.core.constraints.parts import BYTES, compile_together, without_regions
 from structgen.core.engines.protocols import Grammar
-from structgen.core.engines.sorted.grammar import SortedGrammar
 from structgen.core.text_sets.names import NameSet
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import EmptyLanguageError
@@ -26,9 +25,8 @@ def compile_filtered_names(parts: Sequence[Any], grammars: Sequence[Grammar], vo
         EmptyLanguageError: they allow none of the names.
         ConstraintError: one of the others says how its text is written, which is not kept.
     """
-    from structgen.core.constraints.rules import without_regions  # deferred: it imports what is combined
-
-    sets = {number: one.texts for number, one in enumerate(grammars) if isinstance(one, SortedGrammar)}
+    # What the engine of sorted texts has, and no other.
+    sets = {number: getattr(one, "texts", None) for number, one in enumerate(grammars)}
     names = {number: texts for number, texts in sets.items() if isinstance(texts, NameSet)}
     if not names:
         return None

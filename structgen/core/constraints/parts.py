@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from structgen.core.constraints.base import Constraint
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import TextVocabulary, Vocabulary
+from structgen.errors import ConstraintError
 
 BYTES = TextVocabulary()
 """Outputs are taken apart by matchers over bytes."""
@@ -37,3 +38,23 @@ def compile_together(
         if part.vocabulary.named - within.named:
             constraint.compile(BYTES)  # so will `parse`: what text cannot show is refused before it is written
     return parts
+
+
+def without_regions(grammar: Grammar) -> Grammar:
+    """A grammar whose rules have no temperature, and no budget, of their own.
+
+    Raises:
+        ConstraintError: some have.
+    """
+    if grammar.matcher().partial_parses() is not None:
+        raise no_regions()
+    return grammar
+
+
+def no_regions() -> ConstraintError:
+    """For who cannot keep the regions of a constraint."""
+    return ConstraintError(
+        "max_tokens or temperature of a part of the output (a rule, or x-structgen of a schema) cannot be kept here: "
+        "structgen's generate, stream and server keep them. Leave them out, or count characters: max_chars of a rule, "
+        "maxLength of a string"
+    )

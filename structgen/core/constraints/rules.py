@@ -7,11 +7,12 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
 from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.parts import no_regions, without_regions
 from structgen.core.constraints.thinking import Thinking
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.captured import Captured
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import ConstraintError, OptionsError
+from structgen.errors import OptionsError
 
 
 def with_rules(constraint: Any, regions: Captured) -> Constraint:
@@ -65,28 +66,9 @@ def refuse_field_regions(constraint: Any) -> None:
         ConstraintError: some have.
     """
     if has_field_regions(constraint):
-        raise _no_regions()
+        raise no_regions()
 
 
 def has_field_regions(constraint: Any) -> bool:
     """Whether some schema in a constraint says of fields how they are written."""
     return any(schema.has_field_regions for schema in schemas_of(constraint))
-
-
-def without_regions(grammar: Grammar) -> Grammar:
-    """A grammar whose rules have no temperature, and no budget, of their own.
-
-    Raises:
-        ConstraintError: some have.
-    """
-    if grammar.matcher().partial_parses() is not None:
-        raise _no_regions()
-    return grammar
-
-
-def _no_regions() -> ConstraintError:
-    return ConstraintError(
-        "max_tokens or temperature of a part of the output (a rule, or x-structgen of a schema) cannot be kept here: "
-        "structgen's generate, stream and server keep them. Leave them out, or count characters: max_chars of a rule, "
-        "maxLength of a string"
-    )

@@ -13,9 +13,10 @@ import numpy as np
 from structgen.core.bounded_cache import BoundedCache
 from structgen.core.kernels.sorted import calls as k
 from structgen.core.text_sets.borders import BOUNDARIES, Boundary, boundary_number, starts_and_borders
+from structgen.core.text_sets.encoding import encoded
 from structgen.core.text_sets.files import ArrayFile, content_digest, read_arrays, write_arrays
 from structgen.core.text_sets.folding import FOLDS, Fold, Folded, checked_folds, folded
-from structgen.core.text_sets.sorted_texts import MAX_TEXT, Bytes, Int32, Int64, SortedTexts, encoded
+from structgen.core.text_sets.sorted_texts import MAX_TEXT, Bytes, Int32, Int64, SortedTexts
 from structgen.errors import ConstraintError
 
 DOCUMENTS = "documents"

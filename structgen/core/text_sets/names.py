@@ -11,8 +11,9 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from structgen.core.kernels.sorted import calls as k
+from structgen.core.text_sets.encoding import encoded
 from structgen.core.text_sets.files import ArrayFile, content_digest, read_arrays, write_arrays
-from structgen.core.text_sets.sorted_texts import MAX_TEXT, Bytes, Int32, SortedTexts, encoded
+from structgen.core.text_sets.sorted_texts import MAX_TEXT, Bytes, Int32, SortedTexts
 from structgen.errors import ConstraintError
 
 _KIND = "names"

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal
 
-from structgen.core.text_sets.sorted_texts import encoded
+from structgen.core.text_sets.encoding import encoded
 from structgen.errors import ConstraintError, OptionsError
 from structgen.options import check_count, refuse_name
 

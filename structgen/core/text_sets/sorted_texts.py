@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.kernels.sorted import calls as k
-from structgen.errors import ConstraintError
 
 Bytes = npt.NDArray[np.uint8]
 Int32 = npt.NDArray[np.int32]
@@ -149,20 +148,3 @@ class SortedReader:
 
 def _shared(digest: str) -> SortedTexts:
     return SHARED[digest]
-
-
-def encoded(value: object, what: str) -> bytes:
-    """A text in UTF-8.
-
-    Raises:
-        ConstraintError: it is no text, or has half of a surrogate pair.
-    """
-    if not isinstance(value, str):
-        raise ConstraintError(f"{what} is {type(value).__name__} {value!r:.100}; expected a text")
-    try:
-        return value.encode()
-    except UnicodeEncodeError as error:
-        raise ConstraintError(
-            f"{what} holds half of a surrogate pair at character {error.start}, which no output can have: "
-            f"{value[max(error.start - 20, 0) : error.start + 20]!r}"
-        ) from None

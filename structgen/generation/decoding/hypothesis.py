@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from structgen.core.constraints.rules import without_regions
+from structgen.core.constraints.parts import without_regions
 from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.generation.decoding.closing_budget import Closer, Speller, closing_tokens

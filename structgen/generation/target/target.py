@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.constraints.base import T
-from structgen.core.constraints.rules import compile_masks, without_regions
+from structgen.core.constraints.parts import without_regions
+from structgen.core.constraints.rules import compile_masks
 from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, OptionsError
