@@ -32,6 +32,7 @@ ARGUMENTS: dict[str, Any] = {
     "text": '{"a": 1}',
     "value": {"a": 1},
     "name": "get_weather",
+    "reasons": ("a reason",),
 }
 
 

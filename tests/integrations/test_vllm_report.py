@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from structgen.core.constraints.specs import ConstraintSpec
-from structgen.integrations.vllm.middleware import HEADER, MOST, Report, note, said_of
+from structgen.integrations.vllm.middleware import HEADER, MOST, ReportHeader, note, said_of
 from tests.core.tool_calls.vocabularies import BYTES
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "description": "x"}}, "x-note": 1}
@@ -25,7 +25,7 @@ def answered(app: Any, kind: str = "http") -> list[dict[str, Any]]:
     async def receive() -> Any:
         return {"type": "http.request"}
 
-    asyncio.run(Report(app)({"type": kind}, receive, send))
+    asyncio.run(ReportHeader(app)({"type": kind}, receive, send))
     return sent
 
 

@@ -40,7 +40,7 @@ CASE_STEPS = 10
 """Steps for a choice of one branch of each union, in addition to the size of its formulas."""
 
 
-class Case(NamedTuple):
+class UnionCase(NamedTuple):
     """One choice of a branch of each union: the condition that holds then, and the keys that are declared."""
 
     holds: Formula
@@ -83,30 +83,30 @@ class Closing:
         else:
             self._branches = [or_(*self._each(branch, others)) for branch in inner]
 
-    def _relevant(self, cases: list[list[Case]]) -> list[list[Case]]:
+    def _relevant(self, cases: list[list[UnionCase]]) -> list[list[UnionCase]]:
         """By branch, its ways without the keys that are declared anyway; empty ones if there is no difference."""
         new = not_(self._base)
         cut = [
-            [Case(case.holds, tuple((on, and_(keys, new)) for on, keys in case.declared)) for case in branch]
+            [UnionCase(case.holds, tuple((on, and_(keys, new)) for on, keys in case.declared)) for case in branch]
             for branch in cases
         ]
         if any(keys is not FALSE for branch in cut for case in branch for _, keys in case.declared):
             return cut
         return []
 
-    def _combined(self, groups: list[list[Case]], declared: Declared) -> Iterator[Case]:
+    def _combined(self, groups: list[list[UnionCase]], declared: Declared) -> Iterator[UnionCase]:
         number = 1
         for group in groups:
             number *= len(group)
             check_clauses(number, self._pointer, self._context)
         self._context.budget.spend(CASE_STEPS * number)
         for chosen in product(*groups):
-            yield Case(
+            yield UnionCase(
                 and_(*[case.holds for case in chosen]),
                 (*declared, *chain(*[case.declared for case in chosen])),
             )
 
-    def _each(self, branch: list[Case], others: list[Case]) -> Iterator[Formula]:
+    def _each(self, branch: list[UnionCase], others: list[UnionCase]) -> Iterator[Formula]:
         """The ways of a branch, which itself is said by its schema, with those of the other unions."""
         for case, other in product(branch, others):
             self._context.budget.spend(CASE_STEPS + len(case.declared) + len(other.declared))
@@ -169,7 +169,7 @@ def _reading(
     return tuple(declared), unions
 
 
-def _cases(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Case]]:
+def _cases(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[UnionCase]]:
     """The ways of each branch of a union. A way does not repeat what the schema of the branch says."""
     by_branch = []
     for child, where, around, condition in union:
@@ -184,7 +184,7 @@ def _cases(union: list[tuple[Any, ...]], path: frozenset[Any]) -> list[list[Case
         context.budget.spend(number * (CASE_STEPS + len(declared) + sum(breadth(cases[0].holds) for cases in groups)))
         by_branch.append(
             [
-                Case(
+                UnionCase(
                     and_(condition, *[case.holds for case in chosen]),
                     (*declared, *chain(*[case.declared for case in chosen])),
                 )

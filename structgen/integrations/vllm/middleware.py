@@ -1,6 +1,6 @@
 """What of a request's constraint is enforced, as a header of vLLM's answers, streamed ones too.
 
-    vllm serve MODEL --middleware structgen.integrations.vllm.middleware.Report
+    vllm serve MODEL --middleware structgen.integrations.vllm.middleware.ReportHeader
 
 vLLM's answers have no open field, so the header ``x-structgen-report`` says it: a JSON object with the ``kind`` of the
 constraint, ``counts`` of keywords by what becomes of them, and the keywords that are not ``enforced``, by JSON Pointer.
@@ -24,7 +24,7 @@ MOST = 4_000
 _notes: ContextVar[list[str] | None] = ContextVar("structgen_notes", default=None)
 
 
-class Report:
+class ReportHeader:
     """ASGI middleware that adds the header."""
 
     def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]]) -> None:

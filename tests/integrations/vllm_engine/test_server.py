@@ -51,7 +51,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     ]
     command += ["--max-model-len", "1024", "--max-num-seqs", "4", "--enforce-eager", "--port", str(port)]
     command += ["--host", "127.0.0.1", "--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
-    command += ["--middleware", "structgen.integrations.vllm.middleware.Report"]
+    command += ["--middleware", "structgen.integrations.vllm.middleware.ReportHeader"]
     log = Path(tmp_path_factory.mktemp("server")) / "log"
     with log.open("wb") as out:
         own = {name: value for name, value in os.environ.items() if name != "VLLM_ENABLE_V1_MULTIPROCESSING"}
