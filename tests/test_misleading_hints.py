@@ -55,7 +55,7 @@ def test_options_of_a_generator(name: str, hint: str) -> None:
 def test_near_names_are_near() -> None:
     known = [*OPTION_NAMES, "max_rows"]
     assert near_name("max_row", known) == "max_rows" and near_name("top-p", known) == "top_p"
-    for far in ("response_model", "guidance", "json", "beam", "x"):
+    for far in ("response_model", "guided_json", "json", "beam", "x"):
         assert near_name(far, known) is None
 
 
