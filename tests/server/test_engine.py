@@ -292,15 +292,19 @@ def test_closing_fails_what_is_still_being_made() -> None:
 
 
 def test_who_waits_too_long_is_turned_away() -> None:
+    gen, may_write = held()
+
     async def scenario(engine: AsyncEngine) -> None:
         first = engine.submit(requests(1, max_new_tokens=60))
         late = engine.submit(requests(1, max_new_tokens=3, queue_seconds=0.02))
+        await asyncio.sleep(0.03)
+        may_write.set()
         with pytest.raises(RequestError, match="has waited") as caught:
             await late.last()
         assert caught.value.status == 429 and caught.value.code == "queue_timeout"
         assert (await first.last())[0].end is not None
 
-    run(scenario, generator(0.002), max_rows=1)
+    run(scenario, gen, max_rows=1)
 
 
 def test_lower_priority_numbers_go_first() -> None:
