@@ -76,6 +76,11 @@ class World:
         tokens = range(self.vocabulary.size)
         return [token for token in tokens if matcher.accept_token(token) and (matcher.rollback(1) or True)]
 
+    @property
+    def closes(self) -> bool:
+        """Whether some output is known to fit in the budget: `Generator.search` says so where none is."""
+        return Hypothesis.root(Rules(self.grammar), self.limit).closes
+
     def choices(self, prefix: Tokens) -> list[int]:
         """What is allowed within the budget: at its end, nothing but the end."""
         return [token for token in self.allowed(prefix) if token == 0 or len(prefix) < self.limit]

@@ -29,6 +29,8 @@ def test_outputs_are_valid_and_fit(name: str, case: int) -> None:
     one, method = world(case), made(name)
     for limit in range(min(map(len, one.outputs)), one.limit + 1):
         narrow = World(one.grammar, one.model, limit)
+        if not narrow.closes:
+            continue
         run = narrow.run(method, 2, seed=case)
         assert run.finished and set(tokens_of(run)) <= set(narrow.outputs)
         again = narrow.run(method, 2, seed=case)

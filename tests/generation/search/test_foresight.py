@@ -61,7 +61,7 @@ def test_one_step_of_one_beam_that_a_critic_judges_has_its_choice(case: int) -> 
     assert len(run.finished) == 3 and set(tokens_of(run)) <= set(made.outputs)
     for score, node in run.finished:
         tokens = node.hypothesis.tokens
-        choices = sum(len(made.allowed(tokens[:place])) > 1 for place in range(len(tokens) + 1))
+        choices = sum(len(made.choices(tokens[:place])) > 1 for place in range(len(tokens) + 1))
         assert score == pytest.approx(made.outputs[tokens][1] / max(1, choices), abs=1e-4)
 
 

@@ -56,6 +56,8 @@ def test_a_bonus_is_for_each_phrase_that_an_output_holds(case: int) -> None:
         assert score == pytest.approx(scores[node.hypothesis.tokens], abs=1e-5)
     for limit in range(min(map(len, made.outputs)), 5):
         narrow = World(made.grammar, made.model, limit)
+        if not narrow.closes:
+            continue
         assert set(tokens_of(narrow.run(Phrases(phrases=phrases, bonus=bonus)))) <= set(narrow.outputs)
     none = Phrases(phrases=phrases, bonus=0, num_beams=3)
     assert tokens_of(made.run(none)) == tokens_of(made.run(Beam(num_beams=3)))

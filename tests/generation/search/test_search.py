@@ -135,6 +135,8 @@ def test_budgets_are_kept_from_the_shortest_output_on(method: Method, case: int)
     made = world(case)
     for limit in range(shortest(made), 6):
         narrow = World(made.grammar, made.model, limit)
+        if not narrow.closes:
+            continue
         outcome = narrow.run(method)
         assert outcome.finished
         check_valid(narrow, outcome)
