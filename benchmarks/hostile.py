@@ -93,9 +93,9 @@ LARK: list[tuple[str, Callable[[], str]]] = [
     ("repetitions of repetitions, 49^6", lambda: f"start: {_nested('(', chr(34) + 'a' + chr(34), ')~0..49', 6)}\n"),
     ("1,000,000 repetitions in a terminal", lambda: 'start: A\nA: "a"~1000000\n'),
     ("repetitions in a terminal, 1000^4", lambda: 'start: A\nA: ((("a"~1000)~1000)~1000)~1000\n'),
-    ("20 choices in sequence, 3^20", lambda: f'start: {" ".join(["(a|b|c)"] * 20)}\na: "a"\nb: "b"\nc: "c"\n'),
+    ("20 choices one after another, 3^20", lambda: f'start: {" ".join(["(a|b|c)"] * 20)}\na: "a"\nb: "b"\nc: "c"\n'),
     (
-        "24 options in sequence",
+        "24 options one after another",
         lambda: f"start: {' '.join(f'[x{i}]' for i in range(24))}\n" + "".join(f'x{i}: "{i};"\n' for i in range(24)),
     ),
     ("rules doubling 100 times", lambda: _doubling_rules(100, ":").replace("r0:", "start:")),
