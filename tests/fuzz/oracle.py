@@ -7,6 +7,7 @@ makes ``second_opinion`` None: `KNOWN_FAULTS`, each with an example that `test_o
 
 from __future__ import annotations
 
+import gc
 import json
 import operator
 from collections.abc import Callable, Iterator
@@ -153,6 +154,8 @@ class SecondOpinion:
         """Its verdict; None where a known fault may matter, or it cannot judge."""
         if self._validator is None or _has_decimals(value):
             return None
+        collects = gc.isenabled()
+        gc.disable()  # what it calls at the limit of recursion fails where nobody can catch it
         try:
             return bool(self._validator.is_valid(value))
         except (RecursionError, Unresolvable, jsonschema.exceptions.UnknownType):
@@ -161,6 +164,9 @@ class SecondOpinion:
             if type(error).__name__ == "PanicException":  # what a RecursionError becomes in rpds (of referencing)
                 return None
             raise
+        finally:
+            if collects:
+                gc.enable()
 
 
 def _has_decimals(value: Any) -> bool:
