@@ -25,9 +25,11 @@ def compile_filtered_names(parts: Sequence[Any], grammars: Sequence[Grammar], vo
         EmptyLanguageError: they allow none of the names.
         ConstraintError: one of the others says how its text is written, which is not kept.
     """
-    # What the engine of sorted texts has, and no other.
-    sets = {number: getattr(one, "texts", None) for number, one in enumerate(grammars)}
-    names = {number: texts for number, texts in sets.items() if isinstance(texts, NameSet)}
+    names = {
+        number: texts
+        for number, one in enumerate(grammars)
+        if isinstance(texts := getattr(one, "texts", None), NameSet)  # the engine of sorted texts has them
+    }
     if not names:
         return None
     chosen = min(names, key=lambda number: len(names[number]))
