@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from structgen.core.compilers import compile_names, compile_quotes
 from structgen.core.engines.protocols import Grammar
 from structgen.core.kernels.sorted.calls import suffix_array
 from structgen.core.text_sets.borders import Boundary
+from structgen.core.text_sets.folding import FOLDS, Fold, folded
 from tests.many import cases
 
 PIECES = [
@@ -29,6 +32,7 @@ PIECES = [
     b"aaaa",
 ]
 TOKENS = [*(bytes([byte]) for byte in range(256)), *PIECES, None]
+MANY_WALKS = pytest.mark.timeout(3600)  # 10,000 of each kind by night: a quarter of an hour and more
 VOCABULARY = Vocabulary(TOKENS, eos_token_ids=len(TOKENS) - 1)
 
 
@@ -57,9 +61,13 @@ def test_intervals(seed: int) -> None:
         assert ordered[first:end] == [name for name in ordered if name.startswith(begun)]
 
 
-def source(rng: random.Random, size: int) -> str:
+PLAIN = ("ab", "the ing. \n", "aé日😀 .", "\0\n\r\t a", "a")
+TO_FOLD = ("ab1 -\n\r\u00ad“’ﬁ\u00a0日", "a-\n ", " \n\ta", "ﬁﬂfil\u00ad")
+
+
+def source(rng: random.Random, size: int, alphabets: Sequence[str] = PLAIN) -> str:
     """A text of many letters, or of few repeated ones."""
-    alphabet = rng.choice(["ab", "the ing. \n", "aé日😀 .", "\0\n\r\t a", "a"])
+    alphabet = rng.choice(alphabets)
     words = ["".join(rng.choice(alphabet) for _ in range(rng.randint(1, 9))) for _ in range(40)]
     return "".join(rng.choice(words) for _ in range(size))[:size] or "a"
 
@@ -88,20 +96,28 @@ def walk(grammar: Grammar, rng: random.Random, tried: int) -> str:
     return data.decode()
 
 
-def walk_all(sizes: list[int], walks: int, seed: int) -> None:
-    rng = random.Random(seed)
+def walk_all(sizes: list[int], walks: int, seed: int, folds: Sequence[Fold] = ()) -> None:
+    """Quotes of sources of these sizes, as many of each: where they are said to stand they do, folded if asked for."""
+    rng, alphabets = random.Random(seed), TO_FOLD if folds else PLAIN
     for size in sizes:
-        documents = {"one": source(rng, size), "two": source(rng, max(size // 7, 1))}
+        documents = {"one": source(rng, size, alphabets), "two": source(rng, max(size // 7, 1), alphabets)}
+        fold = tuple(each for each in folds if rng.random() < 0.8)
         boundary: Boundary = rng.choice(["char", "char", "word", "line"])
         if boundary != "char" and not any(text.strip() for text in documents.values()):
             boundary = "char"
-        corpus = Corpus.build(documents, boundary)
+        corpus = Corpus.build(documents, boundary, fold=fold)
         grammar = compile_quotes(corpus, VOCABULARY)
         for _ in range(walks):
-            quote = corpus.quote(walk(grammar, rng, 3))
+            text = walk(grammar, rng, 3)
+            quote = corpus.quote(text)
             assert quote.places and quote.occurrences
+            name, start, end = quote.places[0]
+            assert documents[name][start:end] == quote
+            within = 2 if "ligatures" in fold else 0  # letters of a sign that a quote may begin or end in
             for name, start, end in quote.places:
-                assert documents[name][start:end] == quote
+                short = folded(documents[name][start:end], fold).text
+                cuts = itertools.product(range(within + 1), repeat=2)
+                assert any(short[left : len(short) - right] == text for left, right in cuts)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -109,6 +125,7 @@ def test_walks_over_sources(seed: int) -> None:
     walk_all([1, 2, 30, 500, 4_000], 12, seed)
 
 
+@MANY_WALKS
 @pytest.mark.full
 def test_many_walks_over_many_sources() -> None:
     rng = random.Random(7)
@@ -117,6 +134,16 @@ def test_many_walks_over_many_sources() -> None:
     walk_all(sizes + large, len(cases(50, 5)), 7)
 
 
+@MANY_WALKS
+@pytest.mark.full
+def test_many_walks_over_folded_sources() -> None:
+    rng = random.Random(9)
+    large = [100_000, 1_000_000][: len(cases(2, 0))]
+    sizes = [rng.choice([1, 3, 20, 200, 2_000, 20_000]) for _ in cases(198, 15)]
+    walk_all(sizes + large, len(cases(50, 5)), 9, FOLDS)
+
+
+@MANY_WALKS
 @pytest.mark.full
 def test_many_walks_over_names() -> None:
     rng = random.Random(8)
