@@ -215,6 +215,27 @@ def test_all_that_is_kept_of_many_schemas_is_bounded(monkeypatch: pytest.MonkeyP
     assert masks(0) == before
 
 
+def test_few_vocabularies_are_kept_with_their_grammars() -> None:
+    """Whatever the engine: a grammar counts its own arrays only, and holds the tokens and the rows of a vocabulary."""
+    made: list[weakref.ref[Vocabulary]] = []
+    constraints: list[Any] = [
+        structgen.json_schema({"enum": ["a", 1]}),
+        structgen.regex("[ab]*"),
+        structgen.choice(["a"]),
+    ]
+    for number in range(3 * compiled_cache.MAX_VOCABULARIES):
+        tokens = [*(bytes([byte]) for byte in range(256)), f"kept {number}".encode(), None]
+        vocabulary = Vocabulary(tokens, eos_token_ids=257)
+        made.append(weakref.ref(vocabulary))
+        for constraint in constraints:
+            constraint.compile(vocabulary)
+    assert constraints[0].compile(vocabulary) is constraints[0].compile(vocabulary)
+    del vocabulary
+    gc.collect()
+    living = [number for number, reference in enumerate(made) if reference() is not None]
+    assert living == list(range(len(made)))[-compiled_cache.MAX_VOCABULARIES :]
+
+
 def test_rows_of_all_vocabularies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bitmask_rows, "_CURRENT", type(bitmask_rows._CURRENT)())
     monkeypatch.setattr(bitmask_rows, "MAX_BYTES", 20 << 20)  # each has eight for masks at least

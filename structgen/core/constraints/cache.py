@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -15,11 +16,14 @@ from structgen.core.bounded_cache import BoundedCache, Same
 LEAST_BYTES = 4_096
 """What an entry counts at least: its key and the objects around its arrays."""
 SEARCHED = 64  # new entries until those that are outdated are looked for
+MAX_VOCABULARIES = 8
+"""Those used last, whose grammars are kept. What a grammar takes is counted without its vocabulary and what is made
+for all grammars of that, some 10 MB."""
 COUNTED = 32  # grammars, those used last, that are counted again when one comes in: they grow while they are used
 
 
 class CompiledCache:
-    """The most recently used compiled grammars, up to a sum of bytes, and one at least. Thread-safe.
+    """The compiled grammars of few vocabularies that were used last, up to a sum of bytes, one at least. Thread-safe.
 
     What several threads ask for at once is built by one of them, and the others wait for it. What a grammar takes is
     asked when it comes in, whenever it is used and while others come in soon after, since it grows with what is read
@@ -30,6 +34,7 @@ class CompiledCache:
     def __init__(self, max_bytes: int = 64 << 20) -> None:
         self._grammars: BoundedCache[Hashable, Any] = BoundedCache(max_bytes, _bytes)
         self._used: dict[Hashable, float] = {}  # when each was, by ``time.monotonic``
+        self._vocabularies: OrderedDict[str, None] = OrderedDict()  # by digest; the one used last is last
         self._settled = 0
         self._building: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
@@ -75,6 +80,7 @@ class CompiledCache:
         """Forget all grammars."""
         with self._lock:
             self._grammars.forget()
+            self._vocabularies.clear()
 
     def forget_unused(self, seconds: float) -> None:
         """Forget the grammars that were not used for so long."""
@@ -103,8 +109,22 @@ class CompiledCache:
         grammar = self._grammars.get(key)
         if grammar is not None:
             self._grammars.recount(1)
-            self._used[key] = time.monotonic()
+            self._note_use(key, grammar)
         return grammar
+
+    def _note_use(self, key: Hashable, grammar: Any) -> None:
+        """A grammar is used now, and so is its vocabulary."""
+        self._used[key] = time.monotonic()
+        digest = grammar.vocabulary.digest
+        self._vocabularies[digest] = None
+        self._vocabularies.move_to_end(digest)
+
+    def _forget_vocabulary(self) -> None:
+        """Forget the grammars of the vocabulary that was not used for longest, where there are too many."""
+        if len(self._vocabularies) > MAX_VOCABULARIES:
+            oldest, _ = self._vocabularies.popitem(last=False)
+            self._grammars.forget(lambda grammar: grammar.vocabulary.digest == oldest)
+            self._forget_times()
 
     def _forget_times(self) -> None:
         """Those of grammars that are here no longer."""
@@ -118,7 +138,8 @@ class CompiledCache:
             if grammar is None:
                 return
             self._grammars.put(key, grammar)
-            self._used[key] = time.monotonic()
+            self._note_use(key, grammar)
+            self._forget_vocabulary()
             self._grammars.recount(COUNTED)
             self._settled += 1
             if self._settled % SEARCHED == 0:

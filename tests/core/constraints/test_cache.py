@@ -107,6 +107,7 @@ def test_the_cache_is_bounded() -> None:
     class Compiled:
         memory_bytes = 10
         is_outdated = False
+        vocabulary = BYTES
 
     cache = CompiledCache(max_bytes=5 * LEAST_BYTES)
     kept = [cache.get(number, Compiled) for number in range(20)]
@@ -118,6 +119,7 @@ def test_what_several_threads_ask_for_is_built_once() -> None:
     class Compiled:
         memory_bytes = 10
         is_outdated = False
+        vocabulary = BYTES
 
     cache, built, found, ready = CompiledCache(), list[Compiled](), list[Any](), threading.Barrier(4)
 

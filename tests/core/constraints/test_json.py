@@ -194,7 +194,7 @@ def test_the_compile_cache_is_bounded_and_keyed() -> None:
 
     def build(size: int) -> Any:
         built.append(size)
-        return SimpleNamespace(memory_bytes=size, is_outdated=False)
+        return SimpleNamespace(memory_bytes=size, is_outdated=False, vocabulary=SimpleNamespace(digest="one"))
 
     first = cache.get("a", lambda: build(10))
     assert cache.get("a", lambda: build(11)) is first
