@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from structgen.core.bounded_cache import BoundedCache
 from structgen.core.regex.charset import CharSet
 from structgen.core.regex.ecma_ast import Node
+from structgen.core.tokenization.last_border import last_border
 from structgen.core.tokenization.merges import BlockedPairs, Merges
 from structgen.core.tokenization.names import NAMELESS, NamesInText, Pending
 from structgen.core.tokenization.pretokens import pretokens
 from structgen.core.tokenization.shapes import TokenShapes
+from structgen.errors import TokenizerError
 
 MAX_BYTES = 64 << 20
 START, WHOLE, NONE = 0, -2, -1
@@ -150,6 +152,36 @@ class CanonicalSpelling:
                 return False
             position = self.after(position, token)
         return position is not None and self.may_end(position)
+
+    def settled(self, tokens: Sequence[int]) -> tuple[int, SpelledSoFar]:
+        """How many tokens of a text that goes on are its tokens whatever follows, and where the text stands after them.
+
+        Args:
+            tokens: what the tokenizer makes of the text so far.
+
+        Raises:
+            TokenizerError: they are not cut where the tokenizer's expression cuts the text.
+        """
+        first = next((n for n in range(len(tokens), 0, -1) if self._is_cut_out(tokens[n - 1])), 0)
+        texts = [self.texts[token] for token in tokens[first:]]
+        text = b"".join(texts).decode(errors="replace")
+        characters, states = last_border(self._borders, text)
+        count, left = first, len(text[:characters].encode())
+        while left > 0:
+            left -= len(texts[count - first])
+            count += 1
+        if left:
+            raise TokenizerError(f"The tokenizer spells {text[:characters][-40:]!r} unlike its expression says")
+        pending = NAMELESS
+        for token in tokens[max(first - 1, count - self._names.longest, 0) : count]:
+            pending = self._names.after(pending, token) if token < len(self.texts) else NAMELESS
+        if count == first:
+            return count, SpelledSoFar(pending=pending)
+        return count, SpelledSoFar(tokens[count - 1], frozenset(map(Guess, states)), pending)
+
+    def _is_cut_out(self, token: int) -> bool:
+        """Whether it stands apart in any text: it is the name of an added token, or no text."""
+        return token in self._ends or token >= len(self.texts) or not self.texts[token]
 
     def _packed(self, position: SpelledSoFar) -> NDArray[np.int32]:
         made = self._blocked.is_made

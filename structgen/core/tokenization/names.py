@@ -18,10 +18,14 @@ class NamesInText:
         tokens: bytes of each id; empty for ids that are no text.
         names: none of them empty.
         spelled: ids that are names and text.
+
+    Attributes:
+        longest: bytes of the longest name.
     """
 
     def __init__(self, tokens: Sequence[bytes], names: Iterable[bytes], spelled: frozenset[int] = frozenset()) -> None:
         self._tokens, self._names = tokens, sorted(names)
+        self.longest = max(map(len, self._names), default=0)
         self._sorted = sorted(range(len(tokens)), key=tokens.__getitem__) if self._names else []
         self._texts = [tokens[token] for token in self._sorted]
         self._inside = self._holding() - spelled
