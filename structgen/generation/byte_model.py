@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from structgen.core.tokenization.canonical import CanonicalSpelling
 from structgen.errors import GenerationError
-from structgen.generation.covers import Covers, Spelled
+from structgen.generation.decoding.covers import Covers, SpelledBeginning
 from structgen.generation.models.prefix_reader import make_reader
 from structgen.generation.models.threads import turn_of
 from structgen.options import check_count
@@ -88,7 +88,7 @@ class ByteModel:
         with np.errstate(divide="ignore"):
             return NextBytes(np.log(masses / whole), max(0.0, 1.0 - float(masses.sum()) / whole), math.log(whole))
 
-    def _add(self, masses: npt.NDArray[np.float64], spelled: Spelled, left: bytes) -> None:
+    def _add(self, masses: npt.NDArray[np.float64], spelled: SpelledBeginning, left: bytes) -> None:
         """Add what the tokens after a beginning say of the byte after ``left``, which they begin with."""
         ids, log_probs = self._covers.following(spelled, left)
         probs = np.exp(log_probs)

@@ -70,6 +70,10 @@ class GenerationOptions(FilterOptions, total=False):
         loop_guard: where the text has repeated itself and the token that was drawn would go on with that, the string,
             list or object that repeats is closed instead, if it may be; ``stats.closed_loops`` counts it, and the
             ``finish_reason`` is "length". ``LoopGuard()`` says what a repetition is; None (default): nothing does.
+        heal_prompt: a prompt that no chat template renders may end within a token: its last tokens are spelled anew,
+            together with what follows, by their probability (``result.healed``), at the call's temperature. Of
+            tokenizers with byte-level BPE; not with ``fields``, ``choose`` and ``guidance``. Default False. See
+            docs/decoding.md.
         guidance: the output is pushed away from what the model would say after another prompt (``Guidance``,
             ``context_aware``), at twice the cost; in batches the other prompt is one for all. Not of coroutines, nor
             with ``fields`` and ``choose``. See docs/decoding.md.
@@ -99,6 +103,7 @@ class GenerationOptions(FilterOptions, total=False):
     regions: Mapping[str, Region] | None
     spelling: Spelling
     loop_guard: LoopGuard | None
+    heal_prompt: bool
     guidance: Guidance | None
 
 
@@ -181,6 +186,7 @@ class GenerationSettings:
     spelling: Spelling = "any"
     guidance: Guidance | None = None
     loop_guard: LoopGuard | None = None
+    heal_prompt: bool = False
 
     def drawn(self, seed: int | None, attempt: int) -> SamplingParams:
         """How tokens are drawn in an attempt, counted from 0."""
@@ -209,6 +215,7 @@ def checked_settings(
     spelling: Spelling = "any",
     guidance: Guidance | None = None,
     loop_guard: LoopGuard | None = None,
+    heal_prompt: bool = False,
     **sampling: Any,
 ) -> GenerationSettings:
     """See ``GenerationOptions``.
@@ -221,7 +228,8 @@ def checked_settings(
         refuse_name(unknown, OPTION_NAMES, OTHER_NAMES)
     check_count("max_new_tokens", max_new_tokens)
     check_count("attempts", attempts)
-    for name, value in (("refusal_in_prompt", refusal_in_prompt), ("log_mass", log_mass)):
+    switches = ("refusal_in_prompt", refusal_in_prompt), ("log_mass", log_mass), ("heal_prompt", heal_prompt)
+    for name, value in switches:
         if not isinstance(value, bool):
             raise OptionsError(f"{name} must be True or False, not {value!r:.100}", option=name, value=value)
     strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
@@ -231,6 +239,12 @@ def checked_settings(
         )
     if not (loop_guard is None or isinstance(loop_guard, LoopGuard)):
         raise OptionsError(f"loop_guard is {loop_guard!r:.100}; expected LoopGuard() or None", option="loop_guard")
+    if heal_prompt and (fields or choose != "token" or guidance is not None):
+        raise OptionsError(
+            "heal_prompt draws the prompt's last tokens with the output, whose fields, choices and guidance are of a "
+            "prompt as it is; leave out one of them",
+            option="heal_prompt",
+        )
     shown = telling(schema_in_prompt, schema_form)
     params = SamplingParams(**sampling)
     return GenerationSettings(
@@ -249,6 +263,7 @@ def checked_settings(
         _checked_spelling(spelling, choose),
         _checked_guidance(guidance, fields, choose),
         loop_guard,
+        heal_prompt,
     )
 
 

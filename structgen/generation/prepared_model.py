@@ -10,15 +10,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from structgen.core.constraints.base import Constraint, T
 from structgen.core.constraints.text import regex
 from structgen.core.constraints.thinking import THINK, THOUGHT, Thinking
 from structgen.core.engines.protocols import Grammar, Matcher
-from structgen.core.tokenization.canonical import CanonicalSpelling
+from structgen.core.tokenization.canonical import AT_START, CanonicalSpelling, SpelledSoFar
 from structgen.core.tokenization.reading import canonical_spelling
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import GenerationError, ModelError, OptionsError, RefusedValueError, UnsatisfiableSchemaError
 from structgen.generation.batch import BatchTask
+from structgen.generation.decoding.healing import HealedPrompt, PromptEnd
 from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.prompts import Prompt, Telling, longest_prompt, prompt_token_ids
 from structgen.generation.decoding.refusals import Refusal, compiled_without
@@ -29,6 +33,7 @@ from structgen.generation.fields.layout import Layout, layout_of, placed_regions
 from structgen.generation.fields.measuring import FieldMeasure
 from structgen.generation.fields.reading import PathReader, PrefixPaths, TreePaths
 from structgen.generation.fields.results import FieldResults
+from structgen.generation.fields.walk import Path
 from structgen.generation.models.capabilities import ModelCapabilities, capabilities_of, check_reads_trees
 from structgen.generation.models.defaults import defaults_of
 from structgen.generation.models.guided_sequences import GuidedSequences
@@ -40,6 +45,7 @@ from structgen.generation.models.threads import turn_of
 from structgen.generation.open_objects import report_open_objects
 from structgen.generation.options import OPTION_NAMES, OWN_DRAFT, GenerationSettings
 from structgen.generation.results import GenerationResult, result_of
+from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.inline import SEQUENCES, raising, steps
 from structgen.generation.scheduler.request import Event, Request
@@ -252,27 +258,30 @@ class PreparedModel:
         with self._waiting("reading a prompt into tokens"):
             ids, prediction = self._attempt_ids(row, constraint, settings), row.prediction
         constraint = after_prompt(constraint, ids, self.vocabulary)
-        budget, without = settings.max_new_tokens, None
+        without = None
         if settings.guidance is not None:
             without = self._prompt_ids(settings.guidance.without, constraint, settings.telling)
-        if self.model.context_length is not None:
-            longest = max(len(ids), len(without or ()))
-            budget = min(budget, self.model.context_length - longest)
-            if budget < 1:
-                raise GenerationError(
-                    f"The prompt has {longest} tokens, the model reads {self.model.context_length}; shorten it"
-                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.telling else ".")
-                )
         params = settings.drawn(row.seed, row.attempt)
         spelling = self.spelling() if settings.spelling == "canonical" else None
-        matcher = None if constraint is None else self._attempted(constraint, row).matcher()
-        if matcher is None and spelling is not None:
-            matcher = self.any_text()
-        output = Output(
-            self.vocabulary, matcher, params,
-            max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
-            keeps_mass=settings.log_mass, regions=regions, spelling=spelling, loop_guard=settings.loop_guard,
-        )  # fmt: skip
+        grammar = None if constraint is None else self._attempted(constraint, row)
+
+        def begun(ids: Sequence[int], text: bytes = b"", position: SpelledSoFar = AT_START) -> Output:
+            matcher = None if grammar is None else grammar.matcher()
+            if matcher is None and spelling is not None:
+                matcher = self.any_text()
+            budget = self._budget(max(len(ids), len(without or ())), constraint, settings)
+            return Output(
+                self.vocabulary, matcher, params,
+                max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
+                keeps_mass=settings.log_mass, regions=regions, spelling=spelling, loop_guard=settings.loop_guard,
+                begun=text, position=position,
+            )  # fmt: skip
+
+        healed = None
+        if settings.heal_prompt and not getattr(self.tokenizer, "chat_template", None):
+            ids, output, healed = self._healed(ids, grammar, params, begun, is_canonical=spelling is not None)
+        else:
+            output = begun(ids)
         if not (prediction is None or isinstance(prediction, str)):
             raise OptionsError(
                 f"prediction must be a string, or for batches one a prompt, not {prediction!r:.100}",
@@ -285,8 +294,56 @@ class PreparedModel:
                 raise OptionsError(NO_DRAFTS, option="draft", value=draft)
             prediction = None  # it changes the speed only, and here not even that
         speculator = self._speculator(draft, prediction is not None)
-        prompt = ids if without is not None else self.in_written_tokens(ids, budget)
-        return Request(prompt, output, speculator, streams=streams, prediction=prediction, without=without)
+        prompt = ids if without is not None else self.in_written_tokens(ids, output.remaining)
+        return Request(
+            prompt, output, speculator, streams=streams, prediction=prediction, without=without, healed=healed
+        )
+
+    def _budget(self, longest: int, constraint: Constraint | None, settings: GenerationSettings) -> int:
+        """How many tokens an output may have after a prompt of so many.
+
+        Raises:
+            GenerationError: there is no room.
+        """
+        budget = settings.max_new_tokens
+        if self.model.context_length is not None:
+            budget = min(budget, self.model.context_length - longest)
+            if budget < 1:
+                raise GenerationError(
+                    f"The prompt has {longest} tokens, the model reads {self.model.context_length}; shorten it"
+                    + (" (or pass schema_in_prompt=False)." if constraint is not None and settings.telling else ".")
+                )
+        return budget
+
+    def _healed(
+        self,
+        ids: list[int],
+        grammar: Grammar | None,
+        params: SamplingParams,
+        begun: Callable[[Sequence[int], bytes, SpelledSoFar], Output],
+        *,
+        is_canonical: bool,
+    ) -> tuple[list[int], Output, HealedPrompt | None]:
+        """A prompt whose end is spelled anew, the output after it, and what was done."""
+        end = PromptEnd(self.spelling(), ids)
+        if not end.data:
+            return ids, begun(ids, b"", end.position), None
+        prompt = ids[: end.kept]
+
+        def begin(healed: HealedPrompt, position: SpelledSoFar) -> tuple[list[int], Output, HealedPrompt]:
+            tokens = [*prompt, *healed.token_ids]
+            return tokens, begun(tokens, healed.data, position), healed
+
+        matcher = grammar.matcher() if grammar is not None else self.any_text() if is_canonical else None
+        vocabulary = self.vocabulary if grammar is None else grammar.vocabulary
+        with turn_of(self.reader), self._paths(prompt, (), "") as paths:
+
+            def read(prefixes: Sequence[Path]) -> list[npt.NDArray[np.floating[Any]]]:
+                answers = paths.read({0: prefixes})[0]
+                return [answers[prefix] for prefix in prefixes]
+
+            drawing = params.temperature, params.seed
+            return end.drawn(read, vocabulary, matcher, *drawing, begin, is_canonical=is_canonical)
 
     def _steps(
         self, requests: Iterable[Request | None], guidance: Guidance | None = None, sequences: int = SEQUENCES
@@ -308,6 +365,8 @@ class PreparedModel:
             RefusedValueError: the type's own validators refuse the value.
         """
         result = result_of(request.output, constraint, attempts)
+        if request.healed is not None:
+            result = replace(result, healed=request.healed)
         if settings.fields is None:
             return result
         layout = layout_of(constraint, settings.fields)
@@ -353,10 +412,13 @@ class PreparedModel:
 
     def _path_reader(self, request: Request) -> PathReader:
         """What reads token paths after parts of a finished output."""
-        tokens = request.output.token_ids
+        return self._paths(request.prompt, request.output.token_ids, request.salt)
+
+    def _paths(self, prompt: Sequence[int], tokens: Sequence[int], salt: str) -> PathReader:
+        """What reads token paths after a prompt and parts of the tokens after it."""
         if self.reader.reads_apart and self.reader.shares_prefixes and self.reads_drafts:
-            return TreePaths(self.reader, request.prompt, tokens, request.salt)
-        return PrefixPaths(make_reader(self.model, request.prompt, len(tokens)), tokens)
+            return TreePaths(self.reader, prompt, tokens, salt)
+        return PrefixPaths(make_reader(self.model, prompt, len(tokens)), tokens)
 
     def _attempted(self, constraint: Constraint, attempt: BatchTask) -> Grammar:
         """What an attempt is masked by: the constraint without what was refused before, where that can be taken out."""

@@ -30,7 +30,9 @@ Show: TypeAlias = Literal["draft", "both", "turn"]
 ASK = "Write what the text says as JSON. Use only what it says."
 ASK_OTHER = "Write what the text says in the form that is asked for. Use only what it says."
 DRAFT_TOKENS = 256
-SHAPING = frozenset({"fields", "log_mass", "regions", "choose", "stop", "spelling", "guidance", "loop_guard"})
+SHAPING = frozenset({
+    "fields", "log_mass", "regions", "choose", "stop", "spelling", "guidance", "loop_guard", "heal_prompt"
+})  # fmt: skip
 """Options for which an output is written, whatever the draft is."""
 
 

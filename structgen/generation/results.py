@@ -15,6 +15,7 @@ from structgen.core.engines.capture import Captures, LazyCaptures
 from structgen.core.engines.captures.capturing import captures_of, names_captures
 from structgen.errors import ConstraintError, OptionsError
 from structgen.generation.decoding.drawing import Surprise
+from structgen.generation.decoding.healing import HealedPrompt
 from structgen.generation.decoding.loops import Loop, loop_of
 from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.decoding.stats import GenerationStats
@@ -42,6 +43,8 @@ class GenerationResult(Generic[T_co]):
             with ``token_log_probs`` added, the model's own log-probability. None for tokens that were forced. Empty
             unless ``log_mass=True`` was asked for.
         loop: the repetition that it ended in, where ``finish_reason`` is "length"; None: there is none.
+        healed: how the prompt's end was spelled (``heal_prompt``); None: as the tokenizer spells it. What the last of
+            its tokens has beyond the prompt is the beginning of ``text``, and no token of ``token_ids``.
         log_mass: their sum, end of sequence included: ``logprob`` plus this is what the model, unmasked, gave to the
             choices that were made. None unless it was asked for.
     """
@@ -58,6 +61,7 @@ class GenerationResult(Generic[T_co]):
     token_log_mass: tuple[float | None, ...] = field(default=(), repr=False, compare=False)
     log_mass: float | None = field(default=None, compare=False)
     loop: Loop | None = field(default=None, compare=False)
+    healed: HealedPrompt | None = field(default=None, compare=False)
     _surprises: tuple[Surprise, ...] = field(default=(), repr=False, compare=False)
     _fields: FieldResults | None = field(default=None, repr=False, compare=False)
 

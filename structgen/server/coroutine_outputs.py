@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read")
 _OF_GENERATORS = {
     *("draft", "prediction", "attempts", "refusal_in_prompt", "log_mass", "fields", "choose", "spelling", "guidance"),
-    "loop_guard",
+    *("loop_guard", "heal_prompt"),
 }
 _OPTIONS = tuple(name for name in OPTION_NAMES if name not in _OF_GENERATORS)
 
@@ -79,7 +79,7 @@ class AsyncWriting(ABC):
     async def agenerate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> GenerationResult[Any]:
         """As ``Generator.generate``, for many callers at once. What results have not here, and what a generator alone
         does, is no option: ``draft``, ``prediction``, ``attempts``, ``refusal_in_prompt``, ``log_mass``, ``fields``,
-        ``choose``, ``spelling``, ``guidance``, ``loop_guard``."""
+        ``choose``, ``spelling``, ``guidance``, ``loop_guard``, ``heal_prompt``."""
         result = None
         async for event in self.astream(prompt, constraint, **options):
             result = event.result

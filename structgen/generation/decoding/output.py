@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from structgen.core.engines.protocols import TOO_LONG, Matcher
-from structgen.core.tokenization.canonical import CanonicalSpelling
+from structgen.core.tokenization.canonical import AT_START, CanonicalSpelling, SpelledSoFar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError
 from structgen.generation.decoding.closing_budget import (
@@ -73,6 +73,8 @@ class Output:
         keeps_mass: whether ``token_log_mass`` and what is with it is wanted.
         spelling: if it is to be spelled as the tokenizer does; with a matcher only.
         loop_guard: what leaves repetitions; None: nothing does.
+        begun: text that it begins with, which the prompt's last token has beyond the prompt (`HealedPrompt`).
+        position: where the spelling stands after the prompt.
 
     Raises:
         IncompleteOutputError: not even the shortest completion known fits in ``max_new_tokens``.
@@ -93,6 +95,8 @@ class Output:
         keeps_mass: bool = False,
         spelling: CanonicalSpelling | None = None,
         loop_guard: LoopGuard | None = None,
+        begun: bytes = b"",
+        position: SpelledSoFar = AT_START,
     ) -> None:
         self.token_ids: list[int] = []
         self.token_log_probs: list[float] = []
@@ -112,7 +116,7 @@ class Output:
         self._drawing = TokenDrawing(vocabulary, params, self.bitmask, prompt_ids)
         self._budget = max_new_tokens
         self._stop = [text.encode() for text in stop if text]
-        self._canonical = None if spelling is None else CanonicalSpeller(spelling, vocabulary)
+        self._canonical = None if spelling is None else CanonicalSpeller(spelling, vocabulary, position)
         self._speller: TextSpeller = self._canonical or Speller(closing_tokens(vocabulary))
         self._closer: Closer | None = None
         if matcher is not None and self._canonical is not None:
@@ -130,9 +134,28 @@ class Output:
         self._few = FewTokens(self.bitmask, len(vocabulary.eos_token_ids))
         self._mass: float | None = None  # of the token that is being taken
         self._started = time.perf_counter()
-        if self._closer is not None and not self._closer.closes(max_new_tokens):
+        self._begin(begun)
+        if self.finish_reason is None and self._closer is not None and not self._closer.closes(max_new_tokens):
             self._closer.check_spelled()
             self._fail_incomplete("Even the shortest output known does not fit")
+
+    def _begin(self, text: bytes) -> None:
+        """Take text that no token of the output spells.
+
+        Raises:
+            GenerationError: the constraint does not allow it.
+        """
+        if not text:
+            return
+        if self._matcher is not None and not self._matcher.accept_bytes(text):
+            raise GenerationError(f"The constraint allows no text that begins with {text[:80]!r}")
+        self._bytes += text
+        if self._section is not None:
+            self._section.add(self._bytes, 0)
+        if self._regions is not None and self._closer is not None:
+            self._regions.add(text, self._closer)
+            self._drawing.params = self._regions.params(self._params)
+        self._stop_at_string(0)
 
     @property
     def matcher(self) -> Matcher | None:

@@ -49,10 +49,11 @@ class CanonicalSpeller:
     Args:
         spelling: of the tokenizer.
         vocabulary: of the grammar, with the special tokens that it names.
+        position: where the output begins.
     """
 
-    def __init__(self, spelling: CanonicalSpelling, vocabulary: Vocabulary) -> None:
-        self.position = AT_START
+    def __init__(self, spelling: CanonicalSpelling, vocabulary: Vocabulary, position: SpelledSoFar = AT_START) -> None:
+        self.position = position
         self._spelling, self._size = spelling, vocabulary.size
         self._text = b""
         # of the last n bytes, from each position: how many tokens, and the first of them

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
+from structgen.generation.decoding.healing import HealedPrompt
 from structgen.generation.decoding.output import FinishReason, Output
 from structgen.generation.scheduler.tasks import Task
 from structgen.generation.speculative.prediction import Prediction
@@ -65,6 +66,7 @@ class Request(SequenceTerms):
         streamed: how many tokens of the output, which then was ``take_up``, were streamed elsewhere, and are not again.
         without: the prompt that it is guided away from, for a reader that does (`GuidedSequences`); None: it is not
             guided.
+        healed: how the prompt's end was spelled, where that was drawn with the output.
     """
 
     prompt: Sequence[int]
@@ -72,6 +74,7 @@ class Request(SequenceTerms):
     speculator: Speculator | None = None
     streamed: int = 0
     without: Sequence[int] | None = None
+    healed: HealedPrompt | None = None
 
 
 @dataclass(eq=False)

@@ -24,7 +24,7 @@ Read = Callable[[Sequence[Prefix]], Sequence[npt.NDArray[np.floating[Any]]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spelled:
+class SpelledBeginning:
     """A beginning of the text in canonical tokens; ``log_probs``: of what comes next."""
 
     tokens: Prefix
@@ -48,7 +48,7 @@ class Covers:
 
     def __init__(self, spelling: CanonicalSpelling, read: Read, start: SpelledSoFar = AT_START) -> None:
         self.data = b""
-        self.spelled: list[dict[Prefix, Spelled]] = []
+        self.spelled: list[dict[Prefix, SpelledBeginning]] = []
         self._spelling, self._read, self._start = spelling, read, start
         self._texts = sorted((text, token) for token, text in enumerate(spelling.texts) if text)
         self._keys = [text for text, _ in self._texts]
@@ -74,9 +74,11 @@ class Covers:
                 before = self.spelled[end - len(self._spelling.texts[tokens[-1]])].get(tokens[:-1])
                 log_prob = -math.inf if before is None else before.log_prob + float(before.log_probs[tokens[-1]])
             if log_prob > -math.inf:
-                self.spelled[end][tokens] = Spelled(tokens, position, log_prob, _log_probs(each))
+                self.spelled[end][tokens] = SpelledBeginning(tokens, position, log_prob, _log_probs(each))
 
-    def following(self, spelled: Spelled, left: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    def following(
+        self, spelled: SpelledBeginning, left: bytes
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """The canonical tokens after a beginning that begin with ``left``, and the log-probability of each with it."""
         low = bisect_left(self._keys, left)
         high = bisect_left(self._keys, left + b"\xff" * (self._spelling.longest + 1)) if left else len(self._keys)
