@@ -7,8 +7,9 @@ Patterns that no automaton can read do no harm where both sides have them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations
 
 from structgen.core.json_schema.formula.evaluate import evaluate
 from structgen.core.json_schema.formula.language import (
@@ -138,7 +139,9 @@ class Simulation:
         if isinstance(g, Or):
             proved = self._disjunction(f, g)
         elif isinstance(g, One):
-            proved = any(isinstance(part, One) and self._same_choice(part, g) for part in parts)
+            proved = any(isinstance(part, One) and self._same_choice(part, g) for part in parts) or (
+                self._are_apart(g.args) and self._prove(f, or_(*g.args))
+            )
         elif isinstance(g, Not) and isinstance(g.arg, One):
             proved = self._contraposed(parts, g.arg) or all(self._prove(f, not_(part)) for part in g.arg.args)
         else:
@@ -235,12 +238,20 @@ class Simulation:
         """Whether some part is "not x" with an x that ``atom`` implies."""
         return any(isinstance(part, Not) and self._prove(atom, part.arg) for part in parts)
 
+    def _are_apart(self, alternatives: Sequence[Formula]) -> bool:
+        """Whether no two of few alternatives have a value in common, so that "exactly one" is "some"."""
+        if len(alternatives) > MAX_SPLIT:
+            return False
+        return all(self._prove(one, not_(two)) for one, two in combinations(alternatives, 2))
+
     def _split(self, parts: dict[Formula, None], g: Formula) -> bool:
-        """By the alternatives of the smallest disjunction."""
-        choices = [part for part in parts if isinstance(part, (Or, One)) and len(part.args) <= MAX_SPLIT]
+        """By the alternatives of the smallest disjunction, or those of one of many by themselves."""
+        choices = [part for part in parts if isinstance(part, (Or, One))]
         if not choices:
             return False
         choice = min(choices, key=lambda part: len(part.args))
+        if len(choice.args) > MAX_SPLIT:
+            return len(parts) > 1 and any(self._prove(part, g) for part in choices)
         others = [part for part in parts if part is not choice]
         return all(self._prove(and_(*others, part), g) for part in choice.args)
 
