@@ -128,8 +128,8 @@ class SpecificationError(ConstraintError):
 
     pointer: str
 
-    def __init__(self, message: str, place: Place = (), code: str = "invalid_value") -> None:
-        self.place, self.pointer, self.code = tuple(place), pointer_to(place), code
+    def __init__(self, message: str, path: Place = (), code: str = "invalid_value") -> None:
+        self.place, self.pointer, self.code = tuple(path), pointer_to(path), code
         super().__init__(message)
 
 

@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         assembly = assemble(objects.ENTRIES[name])
         for target in targets:
             for variant, (cpu, features) in objects.variants(name, target).items():
-                data = emit(assembly, objects.TARGETS[target], cpu, features, tells=name in objects.VECTORS)
+                data = emit(assembly, objects.TARGETS[target], cpu, features, reports_level=name in objects.VECTORS)
                 if options.ship:
                     path = objects.library_path(options.out, variant, target)
                     libraries.link(data, target, path, objects.host_target())
@@ -118,11 +118,11 @@ def _linked(library: Any) -> Any:
     return module
 
 
-def emit(assembly: str, triple: str, cpu: str = "", features: str = "", tells: bool = False) -> bytes:
+def emit(assembly: str, triple: str, cpu: str = "", features: str = "", reports_level: bool = False) -> bytes:
     """The object code of a kernel for a target; for processors like ``cpu`` at least (default: all).
 
     Args:
-        tells: whether the object tells which processors of `structgen.core.kernels.objects.WIDER` run it is on.
+        reports_level: whether the object says which processors of `structgen.core.kernels.objects.WIDER` run it is on.
 
     Raises:
         RuntimeError: it would need more than the table has (`structgen.core.kernels.objects.NEEDS`).
@@ -142,7 +142,7 @@ def emit(assembly: str, triple: str, cpu: str = "", features: str = "", tells: b
     native = _native(assembly)
     assembly = re.sub(r"^target (datalayout|triple) = .*\n", "", assembly, flags=re.MULTILINE)
     module = llvm.parse_assembly(layout + assembly)
-    module.link_in(llvm.parse_assembly(layout + glue.entry(native, triple, tells)))
+    module.link_in(llvm.parse_assembly(layout + glue.entry(native, triple, reports_level)))
     exported = (SYMBOL, TABLE, LEVEL, f"{TABLE}.table")
     for items in (module.functions, module.global_variables):
         for item in items:

@@ -42,12 +42,12 @@ def load_library(path: Path) -> Loaded:
         OSError, RuntimeError: it cannot be loaded, or is no library of a kernel.
     """
     library = ctypes.CDLL(str(path))
-    found = {}
+    addresses = {}
     for name in (SYMBOL, TABLE, LEVEL):
         if not hasattr(library, name):
             raise RuntimeError(f"{path} has no function {name}")
-        found[name] = _address(getattr(library, name))
-    return _loaded(path, found.__getitem__, library)
+        addresses[name] = _address(getattr(library, name))
+    return _loaded(path, addresses.__getitem__, library)
 
 
 def load_object(path: Path) -> Loaded:
@@ -98,8 +98,8 @@ def _loaded(path: Path, address: Callable[[str], int], owner: Any) -> Loaded:
     """What to call, of code whose symbols are told by ``address`` as long as ``owner`` lives."""
     needs = _needs(path)
     table = ctypes.CFUNCTYPE(ctypes.POINTER(ctypes.c_void_p))(address(TABLE))()
-    for number, place in enumerate(needs):
-        table[number] = place
+    for number, position in enumerate(needs):
+        table[number] = position
     level = ctypes.CFUNCTYPE(ctypes.c_int64)(address(LEVEL))()
     definition = _MethodDefinition(b"run", address(SYMBOL), _METH_FASTCALL, b"A kernel of structgen.")
     _alive.append((owner, definition))
@@ -115,11 +115,11 @@ def _needs(path: Path) -> list[int]:
     Raises:
         RuntimeError: this platform has no such function.
     """
-    found = {name: _function(name) for name in NEEDS}
-    missing = [name for name, place in found.items() if not place]
+    addresses = {name: _function(name) for name in NEEDS}
+    missing = [name for name, address in addresses.items() if not address]
     if missing:
         raise RuntimeError(f"{path} needs {', '.join(missing)}, which this platform's libraries lack")
-    return [place for place in found.values() if place]
+    return [address for address in addresses.values() if address]
 
 
 _C_LIBRARIES: dict[str, tuple[str | None, ...]] = {"linux": (None, "libm.so.6"), "win32": ("ucrtbase", "ntdll")}

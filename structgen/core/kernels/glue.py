@@ -134,7 +134,7 @@ _LEAF1, _LEAF7, _WIDE = (sum(1 << bit for bit in bits) for bits in ((12, 22, 27,
 _WIDE -= 1 << 31  # as a signed number
 
 
-def entry(native: str, triple: str, tells: bool) -> str:
+def entry(native: str, triple: str, reports_level: bool) -> str:
     """What is linked to a kernel before all is optimised: what the object exports, and the functions of Python."""
     export = "dllexport " if "windows" in triple else ""
     arguments = "\n".join(_ARGUMENT.format(i=i) for i in range(5))
@@ -143,8 +143,8 @@ def entry(native: str, triple: str, tells: bool) -> str:
     )
     text += "".join(_need(name, f"needs.{name}", "internal") for name in NEEDS if name.startswith("Py"))
     here = platform.machine().lower() in ("x86_64", "amd64")  # where LLVM reads its assembly language
-    told = _LEVEL if tells and here and triple.startswith("x86_64") else _NO_LEVEL
-    return text + told.format(level=LEVEL, export=export, cpuid=_CPUID, leaf1=_LEAF1, leaf7=_LEAF7, wide=_WIDE)
+    level_code = _LEVEL if reports_level and here and triple.startswith("x86_64") else _NO_LEVEL
+    return text + level_code.format(level=LEVEL, export=export, cpuid=_CPUID, leaf1=_LEAF1, leaf7=_LEAF7, wide=_WIDE)
 
 
 def library(triple: str) -> str:

@@ -66,12 +66,12 @@ class Heap(ABC):
     def provide(self, result: int) -> None:
         """Give the kernel what it asked for with a negative result. The caller holds the lock."""
 
-    def _set(self, place: int, data: npt.NDArray[Any]) -> None:
+    def _set(self, table: int, data: npt.NDArray[Any]) -> None:
         """Enter an array into the header, as address and length in elements."""
-        if isinstance(place, KernelTable):
-            assert data.dtype == place.dtype, f"the table at {place:d} is of {place.dtype}, got {data.dtype}"
-        self._arrays[place] = data
-        self.heap[place], self.heap[place + 1] = data.ctypes.data, data.size
+        if isinstance(table, KernelTable):
+            assert data.dtype == table.dtype, f"the table at {table:d} is of {table.dtype}, got {data.dtype}"
+        self._arrays[table] = data
+        self.heap[table], self.heap[table + 1] = data.ctypes.data, data.size
 
     def _place_heap(self) -> None:
         self._root[0] = self.heap.ctypes.data

@@ -41,8 +41,8 @@ def link(data: bytes, target: str, library: Path, host: str | None) -> None:
         RuntimeError: the linker fails, or there is none.
     """
     library.parent.mkdir(parents=True, exist_ok=True)
-    own = compiler(target, host)
-    command = [own] if own else [sys.executable, "-m", "ziglang", "cc", "-target", _ZIG_TARGETS[target]]
+    chosen = compiler(target, host)
+    command = [chosen] if chosen else [sys.executable, "-m", "ziglang", "cc", "-target", _ZIG_TARGETS[target]]
     system = target.partition("-")[0]
     options = ["-shared", "-nostdlib", *_OPTIONS[system]]
     if system == "darwin":

@@ -38,8 +38,8 @@ def kernel(name: str) -> Kernel:
         KernelError: it is not compiled, and numba is not installed.
     """
     target = None if objects.is_on("STRUCTGEN_JIT") else objects.host_target()
-    found = None if target is None else _shipped(name, target) or _made(name, target)
-    return found or _translated(name, target)
+    loaded = None if target is None else _shipped(name, target) or _made(name, target)
+    return loaded or _translated(name, target)
 
 
 def _shipped(name: str, target: str) -> Kernel | None:
@@ -128,12 +128,12 @@ def cache_folder() -> Path:
 
     Below the folder of all caches (``STRUCTGEN_CACHE_DIR``), or where ``STRUCTGEN_KERNELS_DIR`` says.
     """
-    own = os.environ.get("STRUCTGEN_KERNELS_DIR")
-    folder = Path(own) if own else caches.cache_folder() / "kernels"
+    override = os.environ.get("STRUCTGEN_KERNELS_DIR")
+    folder = Path(override) if override else caches.cache_folder() / "kernels"
     kernels = folder / objects.sources_hash()[:16]
     try:
         caches.make_folder(folder)
-        root = folder if own else caches.cache_folder()
+        root = folder if override else caches.cache_folder()
         objects_there = kernels.glob("*/*.o")
         if os.access(folder, os.W_OK) and all(caches.is_own(path, root) for path in (folder, kernels, *objects_there)):
             return kernels

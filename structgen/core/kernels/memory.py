@@ -80,8 +80,8 @@ def try_lock(typingctx, address):
     """Take the lock that the word at an address is (0: free), if nobody has it: 1 or 0."""
 
     def codegen(context, builder, signature, args):
-        place = _pointer(builder, args[0], ir.Constant(_WORD, 0), 64)
-        taken = builder.cmpxchg(place, ir.Constant(_WORD, 0), ir.Constant(_WORD, 1), "acquire", "monotonic")
+        pointer = _pointer(builder, args[0], ir.Constant(_WORD, 0), 64)
+        taken = builder.cmpxchg(pointer, ir.Constant(_WORD, 0), ir.Constant(_WORD, 1), "acquire", "monotonic")
         return builder.zext(builder.extract_value(taken, 1), _WORD)
 
     return types.int64(types.int64), codegen
@@ -92,8 +92,8 @@ def unlock(typingctx, address):
     """Give a lock back."""
 
     def codegen(context, builder, signature, args):
-        place = _pointer(builder, args[0], ir.Constant(_WORD, 0), 64)
-        builder.store_atomic(ir.Constant(_WORD, 0), place, "release", 8)
+        pointer = _pointer(builder, args[0], ir.Constant(_WORD, 0), 64)
+        builder.store_atomic(ir.Constant(_WORD, 0), pointer, "release", 8)
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen
@@ -103,8 +103,8 @@ def unlock(typingctx, address):
 class _TableType(types.Function):
     """What a `KernelTable` is in kernels: what reads it, and a place that is known."""
 
-    def __init__(self, templates: Any, place: int) -> None:
-        self.place = place
+    def __init__(self, templates: Any, field: int) -> None:
+        self.place = field
         super().__init__(templates)
 
 
@@ -149,8 +149,8 @@ def size(typingctx, m, table):
     """Length of a table."""
 
     def codegen(context, builder, signature, args):
-        place = builder.add(_place(args[1], table), ir.Constant(_WORD, 1))
-        return builder.load(_pointer(builder, args[0], place, 64))
+        field = builder.add(_place(args[1], table), ir.Constant(_WORD, 1))
+        return builder.load(_pointer(builder, args[0], field, 64))
 
     return types.int64(types.int64, _either(table)), codegen
 
@@ -170,9 +170,9 @@ def set_table(typingctx, m, table, address, length):
     """Let a table be ``length`` elements at an address."""
 
     def codegen(context, builder, signature, args):
-        place = _place(args[1], table)
-        builder.store(args[2], _pointer(builder, args[0], place, 64))
-        builder.store(args[3], _pointer(builder, args[0], builder.add(place, ir.Constant(_WORD, 1)), 64))
+        field = _place(args[1], table)
+        builder.store(args[2], _pointer(builder, args[0], field, 64))
+        builder.store(args[3], _pointer(builder, args[0], builder.add(field, ir.Constant(_WORD, 1)), 64))
         return context.get_dummy_value()
 
     return types.void(types.int64, _either(table), types.int64, types.int64), codegen
@@ -185,7 +185,7 @@ def _element(builder, context, table, index):
 
 def _reader(table):
     """A function ``(m, index)`` that reads an element of a table as int64."""
-    bits, signed, place = 8 * table.dtype.itemsize, table.dtype.kind != "u", int(table)
+    bits, signed, field = 8 * table.dtype.itemsize, table.dtype.kind != "u", int(table)
 
     @intrinsic
     def read(typingctx, m, index):
@@ -196,7 +196,7 @@ def _reader(table):
 
     @internal
     def checked(m, index):
-        if not 0 <= index < size(m, place):
+        if not 0 <= index < size(m, field):
             raise IndexError("kernel read out of bounds")
         return read(m, index)
 
@@ -205,7 +205,7 @@ def _reader(table):
 
 def _writer(table):
     """A function ``(m, index, value)`` that writes an element of a table, given as int64."""
-    bits, place = 8 * table.dtype.itemsize, int(table)
+    bits, field = 8 * table.dtype.itemsize, int(table)
 
     @intrinsic
     def write(typingctx, m, index, value):
@@ -218,7 +218,7 @@ def _writer(table):
 
     @internal
     def checked(m, index, value):
-        if not 0 <= index < size(m, place):
+        if not 0 <= index < size(m, field):
             raise IndexError("kernel write out of bounds")
         write(m, index, value)
 
@@ -368,7 +368,7 @@ def _view(dtype, dimensions):
     def view(typingctx, m, argument):
         def codegen(context, builder, signature, args):
             first = builder.mul(args[1], ir.Constant(_WORD, ARGUMENT_WORDS))
-            place, size, columns = (
+            pointer, size, columns = (
                 builder.load(_pointer(builder, args[0], builder.add(first, ir.Constant(_WORD, i)), 64))
                 for i in range(3)
             )
@@ -379,7 +379,7 @@ def _view(dtype, dimensions):
                 one = ir.Constant(_WORD, 1)
                 rows = builder.udiv(size, builder.select(builder.icmp_signed("==", columns, one.type(0)), one, columns))
                 shape, strides = [rows, columns], [builder.mul(columns, width), width]
-            made.data = builder.inttoptr(place, made.data.type)
+            made.data = builder.inttoptr(pointer, made.data.type)
             made.shape, made.strides = cgutils.pack_array(builder, shape), cgutils.pack_array(builder, strides)
             made.itemsize, made.nitems = width, size
             made.meminfo, made.parent = made.meminfo.type(None), made.parent.type(None)

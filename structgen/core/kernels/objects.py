@@ -88,9 +88,9 @@ def sources_hash() -> str:
 def host_target() -> str | None:
     """The name of this platform among `TARGETS`; None: no object fits it."""
     machine = {"amd64": "x86_64", "x64": "x86_64", "aarch64": "arm64" if sys.platform == "darwin" else "aarch64"}
-    found = platform.machine().lower()
+    processor = platform.machine().lower()
     system = {"win32": "windows"}.get(sys.platform, sys.platform)
-    name = f"{system}-{machine.get(found, found)}"
+    name = f"{system}-{machine.get(processor, processor)}"
     return name if name in TARGETS and sys.maxsize > 2**32 and sys.implementation.name == "cpython" else None
 
 
@@ -109,10 +109,10 @@ def variants(name: str, target: str) -> dict[str, tuple[str, str]]:
 
     The first is for all processors of the platform, those of `WIDER` come behind it.
     """
-    found = {name: ("", "")}
+    result = {name: ("", "")}
     if name in VECTORS and target.endswith("x86_64"):
-        found |= {f"{name}-{width}": wider for width, wider in WIDER.items()}
-    return found
+        result |= {f"{name}-{width}": wider for width, wider in WIDER.items()}
+    return result
 
 
 def shipped_library(name: str, target: str) -> Path | None:

@@ -45,25 +45,25 @@ class KernelRecord:
         self.size += 1
         return self.size - 1
 
-    def whole(self, least: int = 0, most: int = MOST, at: int | None = None) -> int:
+    def whole(self, least: int = 0, most: int = MOST, offset: int | None = None) -> int:
         """A number from ``least`` to ``most``."""
-        return self._holds(at, INT, least, most)
+        return self._holds(offset, INT, least, most)
 
-    def ref(self, kind: str, none: int = NOTHING, at: int | None = None) -> int:
+    def ref(self, kind: str, none: int = NOTHING, offset: int | None = None) -> int:
         """The place of a record, or ``none``."""
-        return self._holds(at, REF, kind, none)
+        return self._holds(offset, REF, kind, none)
 
-    def start(self, what: int, at: int | None = None) -> int:
+    def start(self, what: int, offset: int | None = None) -> int:
         """The pool state in which an automaton of a kind starts."""
-        return self._holds(at, POOL, what)
+        return self._holds(offset, POOL, what)
 
     def bits(self, number: int) -> int:
         """The place of words, whose number another field holds."""
         return self._holds(None, WORDS, number)
 
-    def many(self, kind: str, number: int, begin: int = 0, at: int | None = None) -> int:
+    def many(self, kind: str, number: int, begin: int = 0, offset: int | None = None) -> int:
         """The place of records, which begin ``begin`` behind it and whose number another field holds."""
-        return self._holds(at, LIST, kind, number, begin)
+        return self._holds(offset, LIST, kind, number, begin)
 
     def list_of(self, kind: str) -> tuple[int, int]:
         """Two fields: the place of records, and their number."""
@@ -73,13 +73,13 @@ class KernelRecord:
         """Two fields: the place of a text, and its length."""
         return self._holds(None, TEXT, self.size + 1), self.word()
 
-    def behind(self, kind: str) -> int:
+    def followed_by(self, kind: str) -> int:
         """A field that holds how many records come behind it."""
         number = self.whole(1)
         self._holds(HERE, LIST, kind, number, self.size)
         return number
 
-    def _holds(self, at: int | None, what: int, one: int | str, two: int = 0, three: int = 0) -> int:
-        field = self.word() if at is None else at
+    def _holds(self, offset: int | None, what: int, one: int | str, two: int = 0, three: int = 0) -> int:
+        field = self.word() if offset is None else offset
         self.fields.append((field, what, one, two, three))
         return field

@@ -20,9 +20,9 @@ class KernelTable(int):
 
     dtype: np.dtype[np.generic]
 
-    def __new__(cls, place: int, dtype: np.dtype[np.generic]) -> KernelTable:
+    def __new__(cls, field: int, dtype: np.dtype[np.generic]) -> KernelTable:
         """A table of a dtype at a place."""
-        table = super().__new__(cls, place)
+        table = super().__new__(cls, field)
         table.dtype = dtype
         return table
 

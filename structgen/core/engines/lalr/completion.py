@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
+from structgen.core.engines.lalr.heap import LalrHeap
 from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.stack_completion import StackCompletions
 from structgen.core.kernels.lalr import machine as k
-
-if TYPE_CHECKING:
-    from structgen.core.engines.lalr.machine import LalrMachine
 
 Step = tuple[str, int]
 """A text, and the parser that is reached if it ends cleanly there; `END` if the text may end."""
@@ -31,7 +28,7 @@ class Completions:
 
     def __init__(
         self,
-        machine: LalrMachine,
+        machine: LalrHeap,
         lexemes: Lexemes,
         stacks: StackCompletions,
         is_known_live: Callable[[int], bool],
@@ -163,7 +160,7 @@ class Completions:
         if self._tables.distrust and self._machine.heap[k.H_PROVED]:
             return self._find(parser)
         if self._tables.distrust:
-            terminal = int(self._machine.heap[parser + k.PARSER_WAY]) - 1
+            terminal = int(self._machine.heap[parser + k.PARSER_COMPLETION]) - 1
         else:
             terminal = next(self._stacks.terminals(self._machine.parser(parser)[0]), -1)
         return self.by_terminal(parser, terminal)
@@ -188,9 +185,7 @@ class ProvedCompletions:
     end of a text, or at a stack that is lower than the first, from where the next search begins.
     """
 
-    def __init__(
-        self, machine: LalrMachine, lexemes: Lexemes, stacks: StackCompletions, completions: Completions
-    ) -> None:
+    def __init__(self, machine: LalrHeap, lexemes: Lexemes, stacks: StackCompletions, completions: Completions) -> None:
         self._machine = machine
         self._tables = machine.tables
         self._lexemes = lexemes

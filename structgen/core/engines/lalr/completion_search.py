@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from structgen.core.engines.lalr.completion import Completions
+from structgen.core.engines.lalr.heap import LalrHeap
 from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.stack_completion import FAR, StackCompletions
 from structgen.core.kernels.lalr import machine as k
-
-if TYPE_CHECKING:
-    from structgen.core.engines.lalr.machine import LalrMachine
 
 EXPANSIONS, EXHAUSTED = 300, 2_000
 """Configurations that a search over words looks at without coming nearer to the end; over all texts, altogether."""
@@ -26,9 +23,7 @@ Starts = dict[int, str]
 class CompletionSearch:
     """Searches over the configurations of one machine. What they find is marked live, and how it goes on is kept."""
 
-    def __init__(
-        self, machine: LalrMachine, lexemes: Lexemes, stacks: StackCompletions, completions: Completions
-    ) -> None:
+    def __init__(self, machine: LalrHeap, lexemes: Lexemes, stacks: StackCompletions, completions: Completions) -> None:
         self._machine = machine
         self._tables = machine.tables
         self._lexemes = lexemes

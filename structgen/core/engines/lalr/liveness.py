@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import weakref
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from structgen.core.engines.lalr.completion import END, LONGEST, Completions, ProvedCompletions, Step
 from structgen.core.engines.lalr.completion_search import EXHAUSTED, CompletionSearch
+from structgen.core.engines.lalr.heap import LalrHeap
 from structgen.core.engines.lalr.lexer_simulation import IGNORED, Lexemes
 from structgen.core.engines.lalr.stack_completion import StackCompletions
 from structgen.core.kernels.lalr import machine as k
-
-if TYPE_CHECKING:
-    from structgen.core.engines.lalr.machine import LalrMachine
 
 FAR_EFFORT = 20
 FAR_STEPS = FAR_EFFORT * EXHAUSTED
@@ -28,8 +25,8 @@ FAR_STEPS = FAR_EFFORT * EXHAUSTED
 class Liveness:
     """Liveness of the configurations of one machine, and their completions."""
 
-    def __init__(self, machine: LalrMachine) -> None:
-        self._machine: LalrMachine = weakref.proxy(machine)  # which goes with its last matcher, and takes these along
+    def __init__(self, machine: LalrHeap) -> None:
+        self._machine: LalrHeap = weakref.proxy(machine)  # which goes with its last matcher, and takes these along
         self._tables = machine.tables
         self.undecided = 0
         self._prepared: set[int] = set()

@@ -6,13 +6,10 @@ import heapq
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from structgen.core.engines.lalr.heap import LalrHeap
 from structgen.core.engines.lalr.lexer_simulation import Lexemes
 from structgen.core.engines.lalr.tables import DEDENT, INDENT
-
-if TYPE_CHECKING:
-    from structgen.core.engines.lalr.machine import LalrMachine
 
 FAR = 1 << 30
 UNSURE_COST = 1 << 12
@@ -30,7 +27,7 @@ class StackCompletions:
         indent, dedent: the indenter's terminals; -2 without one.
     """
 
-    def __init__(self, machine: LalrMachine, lexemes: Lexemes) -> None:
+    def __init__(self, machine: LalrHeap, lexemes: Lexemes) -> None:
         self._machine = machine
         self._lexemes = lexemes
         self._tables = machine.tables

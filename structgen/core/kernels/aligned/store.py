@@ -12,19 +12,19 @@ from structgen.core.kernels.tables import ARGUMENT_WORDS
 def _place(context, builder, dtype, args):
     """LLVM pointer to an element of a field, given its address, the records' size and the index."""
     address, stride, index = args
-    place = builder.add(address, builder.mul(stride, index))
-    return builder.inttoptr(place, context.get_value_type(types.CPointer(dtype)))
+    item_address = builder.add(address, builder.mul(stride, index))
+    return builder.inttoptr(item_address, context.get_value_type(types.CPointer(dtype)))
 
 
 def _read_at(dtype):
     @intrinsic
     def read(typingctx, address, stride, index):
         def codegen(context, builder, signature, args):
-            return context.cast(builder, builder.load(_place(context, builder, dtype, args)), dtype, found)
+            return context.cast(builder, builder.load(_place(context, builder, dtype, args)), dtype, result_type)
 
-        return found(types.int64, types.int64, types.int64), codegen
+        return result_type(types.int64, types.int64, types.int64), codegen
 
-    found = types.float64 if dtype is types.float64 else types.int64
+    result_type = types.float64 if dtype is types.float64 else types.int64
     return read
 
 

@@ -72,18 +72,18 @@ def refresh(m, node):
 @internal
 def _choose(m, node, total, learned, u):
     """The number of one of the node's edges, by inversion of the cumulative distribution; -1 if none has mass."""
-    found, sum_ = -1, 0.0
+    chosen, sum_ = -1, 0.0
     for i in range(node_count(m, node)):
         e = node_start(m, node) + i
         share = edge_logp(m, e) - total
         if learned:
             share += _bound_of(m, edge_child(m, e))
         if share > NONE:
-            found = i
+            chosen = i
             sum_ += math.exp(share)
             if u < sum_:
                 break
-    return found
+    return chosen
 
 
 @internal
@@ -127,7 +127,7 @@ def walk(m, learned, coin, clock):
                     whole[i, W_STATUS] = REJECTED
                     break
             edge = _choose(m, node, mass, learned, next_uniform(states, i))
-            place = node_start(m, node) + edge
-            real[i, W_LOGP] += edge_logp(m, place)
-            real[i, W_BOUND] = _bound_of(m, edge_child(m, place)) if learned else 0.0
+            edge_index = node_start(m, node) + edge
+            real[i, W_LOGP] += edge_logp(m, edge_index)
+            real[i, W_BOUND] = _bound_of(m, edge_child(m, edge_index)) if learned else 0.0
         whole[i, W_NODE], whole[i, W_EDGE] = node, edge

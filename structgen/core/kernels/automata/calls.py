@@ -126,11 +126,11 @@ def expand_utf8(
     regs[R_MAX_STATES], regs[R_COUNT] = max_states, n
     # Rows that are not written to take no memory, so there is room for all that there can be.
     out = np.empty((max(n, min(n * (nodes + 1), max_states)) + _FIRST_ROWS, 256), _I4)
-    known = _absent(nodes, n + 1)  # [node, target] of nodes that lead to one class only
+    memo = _absent(nodes, n + 1)  # [node, target] of nodes that lead to one class only
     mid = _absent(nodes)  # of the current state
     while True:
         slots = _absent(4 * len(out))
-        count = _expand_utf8(table, ascii_class, children, leaf, uniform, root, class_of, regs, out, slots, known, mid)
+        count = _expand_utf8(table, ascii_class, children, leaf, uniform, root, class_of, regs, out, slots, memo, mid)
         if count != FULL:
             break
         out = np.concatenate([out, np.empty(out.shape, _I4)])

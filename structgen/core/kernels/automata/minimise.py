@@ -14,11 +14,11 @@ def _mark(sets, blocks, element, touched):
     """
     n = sets.shape[0] // 3
     block = sets[2 * n + element]
-    at = sets[n + element]
+    position = sets[n + element]
     to = blocks[3 * block] + blocks[3 * block + 2]
     other = sets[to]
-    sets[at] = other
-    sets[n + other] = at
+    sets[position] = other
+    sets[n + other] = position
     sets[to] = element
     sets[n + element] = to
     if blocks[3 * block + 2] == 0:
@@ -47,8 +47,8 @@ def _split(sets, blocks, count, touched):
             blocks[3 * count] = middle
             blocks[3 * block + 1] = middle
         blocks[3 * count + 2] = 0
-        for at in range(blocks[3 * count], blocks[3 * count + 1]):
-            sets[2 * n + sets[at]] = count
+        for position in range(blocks[3 * count], blocks[3 * count + 1]):
+            sets[2 * n + sets[position]] = count
         count += 1
     touched[0] = 0
     return count
@@ -148,15 +148,15 @@ def _refine(tails, first, incoming, cords, cord_blocks, cord_count, states, stat
     cord, block = 0, 0
     while cord < cord_count or block < state_count:
         while block < state_count:
-            for at in range(state_blocks[3 * block], state_blocks[3 * block + 1]):
-                s = states[at]
+            for position in range(state_blocks[3 * block], state_blocks[3 * block + 1]):
+                s = states[position]
                 for j in range(first[s], first[s + 1]):
                     _mark(cords, cord_blocks, incoming[j], touched)
             cord_count = _split(cords, cord_blocks, cord_count, touched)
             block += 1
         if cord < cord_count:
-            for at in range(cord_blocks[3 * cord], cord_blocks[3 * cord + 1]):
-                _mark(states, state_blocks, tails[cords[at]], touched)
+            for position in range(cord_blocks[3 * cord], cord_blocks[3 * cord + 1]):
+                _mark(states, state_blocks, tails[cords[position]], touched)
             state_count = _split(states, state_blocks, state_count, touched)
             cord += 1
 
@@ -198,22 +198,27 @@ def minimise(m):
     n, k = table.shape
     if n == 0:
         return 0
-    at = n + 1
-    live, stack, first, fill = scratch[:n], scratch[at : 2 * at], scratch[2 * at : 3 * at], scratch[3 * at : 4 * at]
+    offset = n + 1
+    live, stack, first, fill = (
+        scratch[:n],
+        scratch[offset : 2 * offset],
+        scratch[2 * offset : 3 * offset],
+        scratch[3 * offset : 4 * offset],
+    )
     number, member, states, state_blocks = (
-        scratch[4 * at : 5 * at],
-        scratch[5 * at : 6 * at],
-        scratch[6 * at : 6 * at + 3 * n],
-        scratch[9 * at : 12 * at],
+        scratch[4 * offset : 5 * offset],
+        scratch[5 * offset : 6 * offset],
+        scratch[6 * offset : 6 * offset + 3 * n],
+        scratch[9 * offset : 12 * offset],
     )
-    at = 12 * at
-    begin, at = scratch[at : at + k + 1], at + k + 1
+    offset = 12 * offset
+    begin, offset = scratch[offset : offset + k + 1], offset + k + 1
     tails, heads, incoming = (
-        scratch[at : at + n * k],
-        scratch[at + n * k : at + 2 * n * k],
-        scratch[at + 2 * n * k : at + 3 * n * k],
+        scratch[offset : offset + n * k],
+        scratch[offset + n * k : offset + 2 * n * k],
+        scratch[offset + 2 * n * k : offset + 3 * n * k],
     )
-    at += 3 * n * k
+    offset += 3 * n * k
     for s in range(n):
         live[s] = 1
     _incoming(heads, _transitions(table, live, tails, heads, begin), first, fill, incoming)
@@ -223,9 +228,9 @@ def minimise(m):
     count = _transitions(table, live, tails, heads, begin)
     _incoming(heads, count, first, fill, incoming)
     cords, cord_blocks, touched = (
-        scratch[at : at + 3 * count],
-        scratch[at + 3 * n * k : at + 6 * n * k + 3],
-        scratch[at + 6 * n * k + 3 :],
+        scratch[offset : offset + 3 * count],
+        scratch[offset + 3 * n * k : offset + 6 * n * k + 3],
+        scratch[offset + 6 * n * k + 3 :],
     )
     cord_count = _cords(begin, cords, cord_blocks)
     state_count = _living_and_accepting(accepting, live, states, state_blocks, touched)
@@ -287,14 +292,14 @@ def column_classes(m):
             hashes[c] = h ^ (h >> np.uint64(31))
     count = 0
     for c in range(k):
-        found = 0
-        while found < count:
-            lead = first[found]
+        candidate = 0
+        while candidate < count:
+            lead = first[candidate]
             if hashes[lead] == hashes[c] and _equal_columns(table, lead, c):
                 break
-            found += 1
-        if found == count:
+            candidate += 1
+        if candidate == count:
             first[count] = c
             count += 1
-        classes[c] = found
+        classes[c] = candidate
     return count

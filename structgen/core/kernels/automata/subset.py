@@ -95,12 +95,12 @@ def _equal(a, b):
 def _intern(pool, slots, count, words):
     """The index of ``words`` among ``pool[:count]``; ``count`` if it is new (then it is entered)."""
     mask = slots.shape[0] - 1
-    at = np.int64(_hash_words(words) & np.uint64(mask))
-    while slots[at] >= 0:
-        if _equal(pool[slots[at]], words):
-            return np.int64(slots[at])
-        at = (at + 1) & mask
-    slots[at] = count
+    slot = np.int64(_hash_words(words) & np.uint64(mask))
+    while slots[slot] >= 0:
+        if _equal(pool[slots[slot]], words):
+            return np.int64(slots[slot])
+        slot = (slot + 1) & mask
+    slots[slot] = count
     for w in range(words.shape[0]):
         pool[count, w] = words[w]
     return count
@@ -139,10 +139,10 @@ def _enter(pool, slots, count):
     """Fill the slots of a table that has grown."""
     mask = slots.shape[0] - 1
     for s in range(count):
-        at = np.int64(_hash_words(pool[s]) & np.uint64(mask))
-        while slots[at] >= 0:
-            at = (at + 1) & mask
-        slots[at] = s
+        slot = np.int64(_hash_words(pool[s]) & np.uint64(mask))
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = s
 
 
 @internal

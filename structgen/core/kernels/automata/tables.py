@@ -29,12 +29,12 @@ def _equal_parts(pool, one, two, begin, width):
 @internal
 def _intern(pool, begin, width, slots, count):
     """The row that has the part of row ``count``, a candidate; ``count`` if it is new (then its slot is entered)."""
-    at = np.int64(_hash_part(pool, count, begin, width) % np.uint64(slots.shape[0]))
-    while slots[at] >= 0:
-        if _equal_parts(pool, slots[at], count, begin, width):
-            return np.int64(slots[at])
-        at = (at + 1) % slots.shape[0]
-    slots[at] = count
+    slot = np.int64(_hash_part(pool, count, begin, width) % np.uint64(slots.shape[0]))
+    while slots[slot] >= 0:
+        if _equal_parts(pool, slots[slot], count, begin, width):
+            return np.int64(slots[slot])
+        slot = (slot + 1) % slots.shape[0]
+    slots[slot] = count
     return count
 
 
@@ -42,10 +42,10 @@ def _intern(pool, begin, width, slots, count):
 def _enter(pool, begin, width, slots, first, count):
     """Fill the slots of a pool that has grown with the rows ``first..count``."""
     for s in range(first, count):
-        at = np.int64(_hash_part(pool, s, begin, width) % np.uint64(slots.shape[0]))
-        while slots[at] >= 0:
-            at = (at + 1) % slots.shape[0]
-        slots[at] = s
+        slot = np.int64(_hash_part(pool, s, begin, width) % np.uint64(slots.shape[0]))
+        while slots[slot] >= 0:
+            slot = (slot + 1) % slots.shape[0]
+        slots[slot] = s
 
 
 @internal
@@ -58,15 +58,15 @@ def _middle(m, s, i, mid, count):
         int_array(m, 6),
         int_matrix(m, 8),
     )
-    found = False
+    has_target = False
     for j in range(64):
         child = children[i, j]
         target = np.int64(-1)
         if child >= 0:
             target = np.int64(table[s, class_of[child]] if leaf[i] else mid[child])
         out[count, 128 + j] = target
-        found = found or target >= 0
-    return found
+        has_target = has_target or target >= 0
+    return has_target
 
 
 @internal
@@ -74,7 +74,7 @@ def expand_utf8(m):
     """Replace class transitions by UTF-8 byte transitions through shared mid-character states; how many states."""
     table, ascii_class, children, uniform = int_matrix(m, 0), int_array(m, 1), int_matrix(m, 2), int_array(m, 4)
     root, class_of, regs, out = int_array(m, 5), int_array(m, 6), word_array(m, 7), int_matrix(m, 8)
-    slots, known, mid = int_array(m, 9), int_matrix(m, 10), int_array(m, 11)
+    slots, memo, mid = int_array(m, 9), int_matrix(m, 10), int_array(m, 11)
     n, nodes = table.shape[0], children.shape[0]
     count = regs[R_COUNT]
     _enter(out, 128, 64, slots, n, count)
@@ -85,7 +85,7 @@ def expand_utf8(m):
             target = np.int64(-1)
             if uniform[i] >= 0:
                 target = np.int64(table[s, class_of[uniform[i]]])
-                mid[i] = known[i, target] if target >= 0 else -1
+                mid[i] = memo[i, target] if target >= 0 else -1
                 if target < 0 or mid[i] >= 0:
                     continue
             if count == out.shape[0]:
@@ -97,7 +97,7 @@ def expand_utf8(m):
             if mid[i] == count:
                 count += 1
             if uniform[i] >= 0 and mid[i] >= 0:
-                known[i, target] = mid[i]
+                memo[i, target] = mid[i]
         regs[R_COLUMN] = 0
         for b in range(128):
             if root[b] >= 0:
@@ -177,13 +177,13 @@ def word_trie(m, max_states):
     count, begin = 1, 0
     for word in range(ends.shape[0]):
         s = 0
-        for at in range(begin, ends[word]):
-            if table[s, text[at]] < 0:
+        for position in range(begin, ends[word]):
+            if table[s, text[position]] < 0:
                 if count >= max_states:
                     return TOO_MANY
-                table[s, text[at]] = count
+                table[s, text[position]] = count
                 count += 1
-            s = np.int64(table[s, text[at]])
+            s = np.int64(table[s, text[position]])
         accepting[s] = 1
         begin = ends[word]
     return count

@@ -38,12 +38,12 @@ def advance(h, configs, data, count):
         set_level_at(h, i, word(h, configs + CONFIGS_KEY + i))
     set_count_at(h, 0, n)
     now = 0
-    for at in range(count):
+    for offset in range(count):
         following, new_items = 1 - now, 0
         set_count_at(h, following, 0)
         for j in range(now * width, now * width + count_at(h, now)):
             config = level_at(h, j) & CONFIG_MASK
-            d = step(h, config & K_MASK, _byte(data, at))
+            d = step(h, config & K_MASK, _byte(data, offset))
             if d < 0:
                 continue
             add_config(h, following, config >> K_BITS, d)

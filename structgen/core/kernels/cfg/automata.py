@@ -61,9 +61,9 @@ def _stays_in_text(h, p):
 @internal
 def stays(h, p):
     """The kinds of bytes (`kind_of`) that leave a position of a terminal as it is."""
-    known = known_stays(h, p)
-    if known != 0:
-        return known
+    cached = known_stays(h, p)
+    if cached != 0:
+        return cached
     kinds, back = (1 << INVALID) - 1, False
     byte = 0
     for e in range(edges_from(h, p), edges_from(h, p + 1)):
@@ -104,9 +104,9 @@ def lasts(h, p):
     Those that leave it as it is; where there are none, of letters and digits also those that lead to such positions
     (hexadecimal digits at the begin of an escape, say). Some may be missing.
     """
-    known = known_lasts(h, p)
-    if known != 0:
-        return known
+    cached = known_lasts(h, p)
+    if cached != 0:
+        return cached
     kinds = stays(h, p)
     if kinds == KNOWN:
         kinds |= _closed_kinds(h, p)

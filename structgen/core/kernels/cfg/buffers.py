@@ -31,10 +31,10 @@ def allocate_mask(h, count):
 
 
 @internal
-def row_address(h, place):
+def row_address(h, offset):
     """The address of a row of bits in the mask heap."""
-    within(place, (word(h, H_WIDTH) + 1) >> 1, size(h, H_MASKS))
-    return address(h, H_MASKS) + 8 * place
+    within(offset, (word(h, H_WIDTH) + 1) >> 1, size(h, H_MASKS))
+    return address(h, H_MASKS) + 8 * offset
 
 
 @internal

@@ -14,12 +14,12 @@ from structgen.core.kernels.memory import address
 
 
 @internal
-def _behind(h, item):
+def _item_bytes(h, item):
     """Bytes of an item's suffix and what comes after it; FAR while the latter is not known."""
     if item <= OPEN_ITEM:
         return 0
-    known = word(h, (item & K_MASK) + CONT_REMAINING)
-    return min(least_of(h, item >> K_BITS) + known - 1, FAR) if known != 0 else FAR
+    cached = word(h, (item & K_MASK) + CONT_REMAINING)
+    return min(least_of(h, item >> K_BITS) + cached - 1, FAR) if cached != 0 else FAR
 
 
 @internal
@@ -43,10 +43,10 @@ def _push_missing(h, k):
 @internal
 def _lower(h, k):
     """Set a continuation's number to the least of its items', if that is less than it was; whether it was set."""
-    best, known = FAR, word(h, k + CONT_REMAINING)
+    best, cached = FAR, word(h, k + CONT_REMAINING)
     for i in range(length(h, k)):
-        best = min(best, _behind(h, word(h, k + CONT_KEY + i)))
-    if known != 0 and best >= known - 1:
+        best = min(best, _item_bytes(h, word(h, k + CONT_KEY + i)))
+    if cached != 0 and best >= cached - 1:
         return False
     set_word(h, k + CONT_REMAINING, best + 1)
     return True
@@ -94,7 +94,7 @@ def _item_remaining(h, item):
     """Bytes that an item needs to the end of the text."""
     if item > OPEN_ITEM and word(h, (item & K_MASK) + CONT_REMAINING) == 0 and not lacks_room(h):
         _settle(h, item & K_MASK)
-    return _behind(h, item)
+    return _item_bytes(h, item)
 
 
 @internal
@@ -119,25 +119,25 @@ def _remaining_after(h, r, kind):
 @internal
 def _config_remaining(h, r, d):
     """Bytes that a configuration needs: what remains of a lexeme, and what its item set needs after it."""
-    best, last, behind = FAR, -2, FAR
+    best, last, following = FAR, -2, FAR
     pseudo = word(h, H_PSEUDO)
     for i in range(1, length(h, d)):
         p = word(h, d + LEX_KEY + i)
         kind = class_of(h, p)
         kind = -1 if kind >= pseudo else kind  # of no text of its own: back to the item set, as after ignored text
         if kind != last:
-            behind = _items_remaining(h, r) if kind < 0 else _remaining_after(h, r, kind)
+            following = _items_remaining(h, r) if kind < 0 else _remaining_after(h, r, kind)
             last = kind
-        best = min(best, to_go_from(h, p) + behind)
+        best = min(best, to_go_from(h, p) + following)
     return best
 
 
 @internal
 def bound_of(h, configs):
     """Bytes of a shortest completion of configurations; UNMEASURED as long as the tables of lengths are missing."""
-    known = word(h, configs + CONFIGS_REMAINING)
-    if known != 0:
-        return known - 1
+    cached = word(h, configs + CONFIGS_REMAINING)
+    if cached != 0:
+        return cached - 1
     if address(h, to_go_from) == 0:
         return UNMEASURED
     best = FAR

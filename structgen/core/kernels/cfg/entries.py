@@ -17,7 +17,7 @@ def _store_entry(h, parent, b, e):
     """The ids in buffer B and the trie in E from these places on as an entry of the mask heap."""
     count, nodes = word(h, H_BTOP) - b, word(h, H_ETOP) - e
     trie = store_trie(h, e)
-    place = allocate_mask(h, ENTRY_SIZE)
+    entry = allocate_mask(h, ENTRY_SIZE)
     width = word(h, H_WIDTH)
     as_bits = 4 * count > width
     ids = allocate_mask(h, (width + 1) >> 1 if as_bits else count)
@@ -30,14 +30,14 @@ def _store_entry(h, parent, b, e):
         else:
             for i in range(count):
                 set_mask_at(h, ids + i, b_at(h, b + i))
-        set_mask_at(h, place + ENTRY_PARENT, parent)
-        set_mask_at(h, place + ENTRY_IDS, ids)
-        set_mask_at(h, place + ENTRY_COUNT, count)
-        set_mask_at(h, place + ENTRY_TRIE, trie)
-        set_mask_at(h, place + ENTRY_NODES, nodes)
-        set_mask_at(h, place + ENTRY_BITS, 1 if as_bits else 0)
+        set_mask_at(h, entry + ENTRY_PARENT, parent)
+        set_mask_at(h, entry + ENTRY_IDS, ids)
+        set_mask_at(h, entry + ENTRY_COUNT, count)
+        set_mask_at(h, entry + ENTRY_TRIE, trie)
+        set_mask_at(h, entry + ENTRY_NODES, nodes)
+        set_mask_at(h, entry + ENTRY_BITS, 1 if as_bits else 0)
     set_word(h, H_BTOP, b)
-    return place
+    return entry
 
 
 @internal
@@ -64,7 +64,7 @@ def _first_entry(h, r, d):
 
 
 @internal
-def _refined(h, known, r, d):
+def _refined(h, entry, r, d):
     """The entry of a configuration, given that of the same configuration with less context (0: none).
 
     What is known for certain there holds here too; its uncertain tokens are walked again.
@@ -74,17 +74,17 @@ def _refined(h, known, r, d):
         return 0
     if word(h, memo + MEMO_EPOCH) == word(h, H_EPOCH):
         return word(h, memo + MEMO_VALUE)
-    if known == 0:
-        known = _first_entry(h, r, d)
-    elif mask_at(h, known + ENTRY_NODES) > 0:
-        b, e, trie = word(h, H_BTOP), word(h, H_ETOP), mask_at(h, known + ENTRY_TRIE)
+    if entry == 0:
+        entry = _first_entry(h, r, d)
+    elif mask_at(h, entry + ENTRY_NODES) > 0:
+        b, e, trie = word(h, H_BTOP), word(h, H_ETOP), mask_at(h, entry + ENTRY_TRIE)
         set_word(h, H_BUILT, 0)
-        walk_part(h, trie, trie + mask_at(h, known + ENTRY_NODES), r, d)
-        known = _store_entry(h, known, b, e)
+        walk_part(h, trie, trie + mask_at(h, entry + ENTRY_NODES), r, d)
+        entry = _store_entry(h, entry, b, e)
     if not lacks_room(h):
-        set_word(h, memo + MEMO_VALUE, known)
+        set_word(h, memo + MEMO_VALUE, entry)
         set_word(h, memo + MEMO_EPOCH, word(h, H_EPOCH))
-    return known
+    return entry
 
 
 @internal
@@ -98,10 +98,10 @@ def entry_of(h, r, d):
         return 0
     split_of(h, d)  # its own walks have no limit
     set_word(h, H_LIMIT, word(h, H_ETOP) + UNCERTAIN_NODES if cut != r else 0)
-    known = _refined(h, 0, cut, d)
+    entry = _refined(h, 0, cut, d)
     set_word(h, H_LIMIT, 0)
-    if known <= 0 or mask_at(h, known + ENTRY_NODES) > 0:
+    if entry <= 0 or mask_at(h, entry + ENTRY_NODES) > 0:
         cut = cut_item_set(h, r, ITEMS_CUT) if not lacks_room(h) else r
         if not lacks_room(h):
-            known = _refined(h, max(known, 0), cut, d)
-    return _refined(h, known, r, d) if not lacks_room(h) else 0
+            entry = _refined(h, max(entry, 0), cut, d)
+    return _refined(h, entry, r, d) if not lacks_room(h) else 0

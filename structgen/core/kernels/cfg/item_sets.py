@@ -81,12 +81,12 @@ def _store(h, r, b, ends, is_open):
     if ends:
         push(h, H_C, word(h, H_TERMINALS))  # the end of the text as a terminal
     lex = first_lex(h, intern(h, CLASSES, start, 0))
-    place = allocate(h, count)
+    stored = allocate(h, count)
     if lacks_room(h):
         return
     for i in range(count):
-        set_word(h, place + i, b_at(h, b + i))
-    set_word(h, r + ITEMS_SCAN, place)
+        set_word(h, stored + i, b_at(h, b + i))
+    set_word(h, r + ITEMS_SCAN, stored)
     set_word(h, r + ITEMS_SCANS, count)
     set_word(h, r + ITEMS_LEX, lex)
     set_word(h, r + ITEMS_OPEN, is_open)

@@ -56,12 +56,12 @@ def kinds_below(trie, size, out):
         depth, byte = (node >> 8) & DEPTH_MASK, node & 255
         expected = next_expected(word(states, depth), byte)
         set_word(states, depth + 1, expected)
-        own = 1 << (INVALID if expected < 0 else kind_of(byte))
-        set_word(out, i, own | (KNOWN if expected > 0 else 0))
+        own_kinds = 1 << (INVALID if expected < 0 else kind_of(byte))
+        set_word(out, i, own_kinds | (KNOWN if expected > 0 else 0))
     for i in range(size - 1, -1, -1):
         depth = (word(trie, i) >> 8) & DEPTH_MASK
-        own, under = word(out, i), word(below, depth + 1)
+        own_kinds, under = word(out, i), word(below, depth + 1)
         set_word(below, depth + 1, 0)
-        set_word(below, depth, word(below, depth) | (own & ~KNOWN) | under)
-        set_word(out, i, under | (1 << INVALID if own & (KNOWN | 1 << INVALID) else 0))
+        set_word(below, depth, word(below, depth) | (own_kinds & ~KNOWN) | under)
+        set_word(out, i, under | (1 << INVALID if own_kinds & (KNOWN | 1 << INVALID) else 0))
     return 1

@@ -144,9 +144,9 @@ def step(h, d, byte):
 @internal
 def loops(h, d):
     """Kinds of bytes that one of the positions of a lexer state survives for ever."""
-    known = word(h, d + LEX_LOOPS)
-    if known != 0:
-        return known
+    cached = word(h, d + LEX_LOOPS)
+    if cached != 0:
+        return cached
     best, most = KNOWN, 0
     for i in range(1, length(h, d)):
         kinds = lasts(h, word(h, d + LEX_KEY + i))

@@ -106,15 +106,15 @@ def _push_units(h, d):
 
 
 @internal
-def _any_upto(h, known, depth):
+def _any_upto(h, computed, depth):
     """After each byte of the path up to ``depth``: the state of any terminals that follow one that ended on it."""
     first = word(h, word(h, H_ANY) + ITEMS_LEX)
-    for level in range(known + 1, depth + 1):
+    for level in range(computed + 1, depth + 1):
         d = near_at(h, level - 1)
         if d >= 0:
             d = step(h, d, path_at(h, level - 1))
-        own = level_at(h, level)
-        if own >= 0 and word(h, own + LEX_ACCEPTS) != 0:
+        own_state = level_at(h, level)
+        if own_state >= 0 and word(h, own_state + LEX_ACCEPTS) != 0:
             d = first if d < 0 else join(h, d, first)
         set_near_at(h, level, d)
 
@@ -163,20 +163,20 @@ def _walk_unit(h, d, bits):
     set_level_at(h, 0, d)
     set_near_at(h, 0, -1)
     table, i, end = _start_unit(h, d, bits)
-    known, whole = 0, table == H_TRIE
+    computed, whole = 0, table == H_TRIE
     while i < end and not lacks_room(h):
         node = element(h, table, i)
         byte, depth, token = node & 255, (node >> 8) & DEPTH_MASK, node >> 43
         size = (node >> 19) & SIZE_MASK
         set_word(h, H_BUILT, min(word(h, H_BUILT), depth))
         set_path_at(h, depth, byte)
-        known = min(known, depth)
-        own = level_at(h, depth)
-        if own >= 0:
-            own = step(h, own, byte)
-        set_level_at(h, depth + 1, own)
-        if own >= 0:
-            if whole and size > 1 and kinds_at(h, i) & ~loops(h, own) == 0:
+        computed = min(computed, depth)
+        own_state = level_at(h, depth)
+        if own_state >= 0:
+            own_state = step(h, own_state, byte)
+        set_level_at(h, depth + 1, own_state)
+        if own_state >= 0:
+            if whole and size > 1 and kinds_at(h, i) & ~loops(h, own_state) == 0:
                 first = tokens_before(h, i)
                 count = tokens_before(h, i + size) - first
                 within(first, count, table_size(h, token_at))
@@ -186,8 +186,8 @@ def _walk_unit(h, d, bits):
             _set_tokens(h, bits, token - 1)
             i += 1
             continue
-        _any_upto(h, known, depth)
-        known = depth
+        _any_upto(h, computed, depth)
+        computed = depth
         following = near_at(h, depth)
         if following >= 0:
             following = step(h, following, byte)
@@ -195,7 +195,7 @@ def _walk_unit(h, d, bits):
             i += size
             continue
         set_near_at(h, depth + 1, following)
-        known = depth + 1
+        computed = depth + 1
         if token != 0:
             keep(h, depth, token)
         i += 1
@@ -207,7 +207,7 @@ def _unit_of(h, d):
     if word(h, d + LEX_UNIT_EPOCH) == word(h, H_EPOCH):
         return word(h, d + LEX_UNIT)
     e, width = word(h, H_ETOP), word(h, H_WIDTH)
-    place, bits = allocate_mask(h, UNIT_SIZE), allocate_mask(h, (width + 1) >> 1)
+    unit, bits = allocate_mask(h, UNIT_SIZE), allocate_mask(h, (width + 1) >> 1)
     if lacks_room(h):
         return 0
     set_word(h, H_BUILT, 0)
@@ -215,12 +215,12 @@ def _unit_of(h, d):
     nodes = word(h, H_ETOP) - e
     trie = store_trie(h, e)
     if not lacks_room(h):
-        set_mask_at(h, place + UNIT_BITS, bits)
-        set_mask_at(h, place + UNIT_TRIE, trie)
-        set_mask_at(h, place + UNIT_NODES, nodes)
-        set_word(h, d + LEX_UNIT, place)
+        set_mask_at(h, unit + UNIT_BITS, bits)
+        set_mask_at(h, unit + UNIT_TRIE, trie)
+        set_mask_at(h, unit + UNIT_NODES, nodes)
+        set_word(h, d + LEX_UNIT, unit)
         set_word(h, d + LEX_UNIT_EPOCH, word(h, H_EPOCH))
-    return place
+    return unit
 
 
 @internal
@@ -231,30 +231,30 @@ def split_of(h, d):
     a = word(h, H_ATOP)
     remaining = _push_units(h, d)
     count, width = word(h, H_ATOP) - a, word(h, H_WIDTH)
-    place = allocate_mask(h, SPLIT_UNITS + 2 * count)
+    split = allocate_mask(h, SPLIT_UNITS + 2 * count)
     bits = -1
     for i in range(count):
         d_unit = a_at(h, a + i)
         unit = _unit_of(h, d_unit) if not lacks_room(h) else 0
         if not lacks_room(h):
-            set_mask_at(h, place + SPLIT_UNITS + 2 * i, d_unit)
-            set_mask_at(h, place + SPLIT_UNITS + 2 * i + 1, unit)
-            own = mask_at(h, unit + UNIT_BITS)
+            set_mask_at(h, split + SPLIT_UNITS + 2 * i, d_unit)
+            set_mask_at(h, split + SPLIT_UNITS + 2 * i + 1, unit)
+            unit_bits = mask_at(h, unit + UNIT_BITS)
             if i == 0:
-                bits = own
+                bits = unit_bits
             else:
                 if i == 1:
                     bits = allocate_mask(h, (width + 1) >> 1)
                     if not lacks_room(h):
-                        first = mask_at(h, mask_at(h, place + SPLIT_UNITS + 1) + UNIT_BITS)
+                        first = mask_at(h, mask_at(h, split + SPLIT_UNITS + 1) + UNIT_BITS)
                         copy_words(row_address(h, first), row_address(h, bits), width)
                 if not lacks_room(h):
-                    or_words(row_address(h, own), row_address(h, bits), width)
+                    or_words(row_address(h, unit_bits), row_address(h, bits), width)
     set_word(h, H_ATOP, a)
     if not lacks_room(h):
-        set_mask_at(h, place + SPLIT_BITS, bits)
-        set_mask_at(h, place + SPLIT_REMAINING, remaining)
-        set_mask_at(h, place + SPLIT_COUNT, count)
-        set_word(h, d + LEX_SPLIT, place)
+        set_mask_at(h, split + SPLIT_BITS, bits)
+        set_mask_at(h, split + SPLIT_REMAINING, remaining)
+        set_mask_at(h, split + SPLIT_COUNT, count)
+        set_word(h, d + LEX_SPLIT, split)
         set_word(h, d + LEX_EPOCH, word(h, H_EPOCH))
-    return place
+    return split

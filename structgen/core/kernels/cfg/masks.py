@@ -41,7 +41,7 @@ def _find_mask(h, configs):
     """The parts of a mask, in the mask heap: twice the uses, and 1 if the text may end, then for each configuration its
     bits and entry; or, after some uses that were much work, WHOLE and the place of a row."""
     n = length(h, configs)
-    place = allocate_mask(h, 1 + 2 * n)
+    record = allocate_mask(h, 1 + 2 * n)
     ends = 0
     for i in range(n):
         config = word(h, configs + CONFIGS_KEY + i)
@@ -50,11 +50,11 @@ def _find_mask(h, configs):
         entry = entry_of(h, config >> K_BITS, d)
         if lacks_room(h):
             return RETRY
-        set_mask_at(h, place + 1 + 2 * i, mask_at(h, split + SPLIT_BITS))
-        set_mask_at(h, place + 2 + 2 * i, entry)
+        set_mask_at(h, record + 1 + 2 * i, mask_at(h, split + SPLIT_BITS))
+        set_mask_at(h, record + 2 + 2 * i, entry)
         ends |= word(h, d + LEX_ENDS)
-    set_mask_at(h, place, ends & 1)
-    set_word(h, configs + CONFIGS_MASK, place)
+    set_mask_at(h, record, ends & 1)
+    set_word(h, configs + CONFIGS_MASK, record)
     set_word(h, configs + CONFIGS_EPOCH, word(h, H_EPOCH))
     return 1
 
@@ -64,32 +64,32 @@ def fill(h, configs, out):
     """The mask of configurations into the row at address ``out``."""
     if word(h, configs + CONFIGS_EPOCH) != word(h, H_EPOCH) and _find_mask(h, configs) == RETRY:
         return RETRY
-    place, width = word(h, configs + CONFIGS_MASK), word(h, H_WIDTH)
-    how, work = mask_at(h, place), 0
+    record, width = word(h, configs + CONFIGS_MASK), word(h, H_WIDTH)
+    how, work = mask_at(h, record), 0
     if how == WHOLE:
-        copy_words(row_address(h, mask_at(h, place + 1)), out, width)
+        copy_words(row_address(h, mask_at(h, record + 1)), out, width)
         return 1
     for i in range(length(h, configs)):
-        work += _emit(h, out, mask_at(h, place + 1 + 2 * i), mask_at(h, place + 2 + 2 * i), i == 0)
+        work += _emit(h, out, mask_at(h, record + 1 + 2 * i), mask_at(h, record + 2 + 2 * i), i == 0)
     if how & 1:
         for i in range(word(h, H_EOSES)):
             set_bit(out, width, eos_at(h, i))
     if how >> 1 >= KEPT_AFTER and 2 * work > 3 * width:
-        return _keep_whole(h, place, out)
-    set_mask_at(h, place, how + 2)
+        return _keep_whole(h, record, out)
+    set_mask_at(h, record, how + 2)
     return 1
 
 
 @internal
-def _keep_whole(h, place, out):
-    """Keep the row at address ``out`` as a mask whose parts are at ``place``."""
+def _keep_whole(h, record, out):
+    """Keep the row at address ``out`` as a mask whose parts are at ``record``."""
     width = word(h, H_WIDTH)
     row = allocate_mask(h, (width + 1) >> 1)
     if row == 0:
         return RETRY
     copy_words(out, row_address(h, row), width)
-    set_mask_at(h, place, WHOLE)
-    set_mask_at(h, place + 1, row)
+    set_mask_at(h, record, WHOLE)
+    set_mask_at(h, record + 1, row)
     return 1
 
 

@@ -51,8 +51,8 @@ def _row_after(h, row, byte, depth):
 @internal
 def _is_live(h, row, q):
     """Whether a pair can be completed: 1, 0, or -1 where the engine is to find it."""
-    known = pair_known(h, row)
-    if known < 2:
+    liveness = pair_known(h, row)
+    if liveness < 2:
         set_pair_known(h, row, 1)
         return -1
     return (pair_live(h, row * word(h, H_PAIR_WORDS) + (q >> 6)) >> (q & 63)) & 1

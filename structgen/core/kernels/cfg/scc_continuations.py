@@ -98,18 +98,18 @@ def make_group(h, scc, lo, hi):
     g = intern(h, GROUP, start, GROUP_KEY - 2)
     if lacks_room(h) or word(h, g + GROUP_MEMBERS) != 0:
         return g
-    place = allocate(h, 1 + 2 * count + words)
+    members = allocate(h, 1 + 2 * count + words)
     if lacks_room(h):
         return g
-    set_word(h, place, count)
-    k, j = place + 1 + 2 * count, 0
+    set_word(h, members, count)
+    k, j = members + 1 + 2 * count, 0
     for m in range(lo, hi):
         y = member_at(h, m)
         if head_of(h, y) < 0:
             continue
         n = segment_at(h, 2 * y + 1)
-        set_word(h, place + 1 + 2 * j, y)
-        set_word(h, place + 2 + 2 * j, k)
+        set_word(h, members + 1 + 2 * j, y)
+        set_word(h, members + 2 + 2 * j, k)
         set_word(h, k + R_HEAD, (CONT << LENGTH_BITS) | n)
         set_word(h, k + CONT_CUT, 0)
         set_word(h, k + CONT_GROUP, g)
@@ -117,7 +117,7 @@ def make_group(h, scc, lo, hi):
         set_word(h, k + CONT_REMAINING, 0)
         k += CONT_KEY + n
         j += 1
-    set_word(h, g + GROUP_MEMBERS, place)
+    set_word(h, g + GROUP_MEMBERS, members)
     for m in range(lo, hi):
         y = member_at(h, m)
         if head_of(h, y) < 0:

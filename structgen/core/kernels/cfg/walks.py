@@ -73,14 +73,14 @@ def _follow(h, depth, byte):
     first = depth * word(h, H_WIDTH_OF_LEVEL)
     set_count_at(h, depth + 1, 0)
     set_deferred_at(h, depth + 1, 0)
-    found = False
+    has_context = False
     for j in range(first, first + count_at(h, depth)):
         config = level_at(h, j) & CONFIG_MASK
         d = step(h, config & K_MASK, byte)
         if d >= 0:
             add_config(h, depth + 1, config >> K_BITS, d)
-            found |= config >> K_BITS != any_items
-    if found or _spawn(h, depth):
+            has_context |= config >> K_BITS != any_items
+    if has_context or _spawn(h, depth):
         return 2
     return 1 if count_at(h, depth + 1) > 0 else 0
 
@@ -156,16 +156,16 @@ def _walk_nodes(h, table, i, end):
         if word(h, H_BUILT) > depth:
             set_word(h, H_BUILT, depth)
         set_path_at(h, depth, byte)
-        found = 2
+        outcome = 2
         if not alone:
-            found = _follow(h, depth, byte)
+            outcome = _follow(h, depth, byte)
         elif _follow_single(h, depth, config >> K_BITS, d):
             single = depth + 1
-        if found == 2 and whole and size > 2 and _is_whole(h, i, depth):
+        if outcome == 2 and whole and size > 2 and _is_whole(h, i, depth):
             for j in range(tokens_before(h, i), tokens_before(h, i + size)):
                 push(h, H_B, token_at(h, j))
-        elif found > 0:
-            if found == 2:
+        elif outcome > 0:
+            if outcome == 2:
                 _push_tokens(h, token - 1)
             elif token != 0:
                 keep(h, depth, token)
@@ -209,7 +209,7 @@ def store_trie(h, start):
     end = word(h, H_ETOP)
     if end == start:
         return 0
-    place = allocate_mask(h, end - start)
+    stored = allocate_mask(h, end - start)
     for depth in range(word(h, H_DEPTH) + 1):
         set_near_at(h, depth, end)
     if not lacks_room(h):
@@ -219,6 +219,6 @@ def store_trie(h, start):
             for j in range(depth + 1):
                 after = min(after, near_at(h, j))
             set_near_at(h, depth, i)
-            set_mask_at(h, place + i - start, node | ((after - i) << 19))
+            set_mask_at(h, stored + i - start, node | ((after - i) << 19))
     set_word(h, H_ETOP, start)
-    return place
+    return stored

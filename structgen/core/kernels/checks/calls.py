@@ -68,8 +68,8 @@ class TableChecks:
         lives, most = -(-size // 8), MAX_EXISTENTIAL_SETS
         # where, int64; seen and order, int32; allowed, int64; live, uint8; two tables of sets of existentials, int64
         scratch = _ZERO * (count + size + sets + lives + 2 * most)
-        for number, (place, name) in enumerate(roots):
-            scratch[2 * number], scratch[2 * number + 1] = place, self.kinds[name]
+        for number, (offset, name) in enumerate(roots):
+            scratch[2 * number], scratch[2 * number + 1] = offset, self.kinds[name]
         where = scratch.buffer_info()[0]
         seen = where + 8 * count
         allowed = seen + 8 * size

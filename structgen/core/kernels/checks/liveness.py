@@ -13,7 +13,7 @@ def _member_live(m, child, existentials):
 
 
 @internal
-def _add_ways(m, child, cost, once):
+def _add_completions(m, child, cost, once):
     """Let a member meet existentials by one of its choices: update the least room that each set of them takes.
 
     ``once``: there is one such member, else there are as many as one likes.
@@ -44,13 +44,13 @@ def _covers(m, record, room):
         entry = grammar(m, record + O_ENTRIES) + e * E_SIZE
         if grammar(m, entry + E_CHILD) >= 0:
             cost = 1 - has_bit(m, grammar(m, record + O_REQUIRED), grammar(m, entry + E_BIT))
-            _add_ways(m, grammar(m, entry + E_CHILD), cost, True)
+            _add_completions(m, grammar(m, entry + E_CHILD), cost, True)
     child = grammar(m, record + O_CHILD)
     if grammar(m, record + O_OTHERS) == CLASSES:
         for c in range(grammar(m, record + O_CLASSES)):
-            _add_ways(m, grammar(m, child + 1 + c), 1, False)
+            _add_completions(m, grammar(m, child + 1 + c), 1, False)
     elif grammar(m, record + O_OTHERS) != NO_OTHERS:
-        _add_ways(m, child, 1, False)
+        _add_completions(m, child, 1, False)
     return cheapest(m, grammar(m, record + O_EXISTENTIALS)) <= room
 
 
@@ -146,23 +146,23 @@ def spread(m, count):
     while changed:
         changed, dead = False, -1
         for number in range(count - 1, -1, -1):
-            place = order(m, number)
-            kind = meanings(m, seen(m, place) - 1)
-            if live(m, place) or kind < 0:
+            offset = order(m, number)
+            kind = meanings(m, seen(m, offset) - 1)
+            if live(m, offset) or kind < 0:
                 continue
             if kind == NODE:
-                alive = _node_live(m, place)
+                alive = _node_live(m, offset)
             elif kind == OBJECT:
-                alive = _object_live(m, place)
+                alive = _object_live(m, offset)
             elif kind == ARRAY:
-                alive = _array_live(m, place)
+                alive = _array_live(m, offset)
             elif kind == COUNTED:
-                alive = _counted_live(m, place)
+                alive = _counted_live(m, offset)
             else:
                 alive = True
             if alive:
-                set_live(m, place, 1)
+                set_live(m, offset, 1)
                 changed = True
             else:
-                dead = place
+                dead = offset
     return dead

@@ -8,13 +8,13 @@ from structgen.core.kernels.memory import size
 
 
 @internal
-def _kind_at(m, kind, place):
+def _kind_at(m, kind, offset):
     """The kind of the record at a place, as its own fields tell it; -1: none that it may be."""
     row = choose(m, kind)
     while row >= 0:
-        if place + dispatch(m, row, 1) >= size(m, grammar):
+        if offset + dispatch(m, row, 1) >= size(m, grammar):
             return -1
-        value = grammar(m, place + dispatch(m, row, 1))
+        value = grammar(m, offset + dispatch(m, row, 1))
         while dispatch(m, row, 2) != value and dispatch(m, row, 2) != OTHERWISE:
             row += 1
             if row == size(m, choice_part) // 4 or dispatch(m, row, 0) != kind:
@@ -25,21 +25,21 @@ def _kind_at(m, kind, place):
 
 
 @internal
-def reach(m, count, kind, place):
+def reach(m, count, kind, offset):
     """Take note of a record; (verdict, records so far)."""
-    if place < 0 or place >= size(m, grammar):
+    if offset < 0 or offset >= size(m, grammar):
         return OUT_OF_RANGE, count
-    kind = _kind_at(m, kind, place)
+    kind = _kind_at(m, kind, offset)
     if kind < 0:
         return WRONG_KIND, count
-    if place + sizes(m, kind) > size(m, grammar):
+    if offset + sizes(m, kind) > size(m, grammar):
         return OUT_OF_RANGE, count
-    if seen(m, place) == kind + 1:
+    if seen(m, offset) == kind + 1:
         return FINE, count
-    if seen(m, place) != 0:
+    if seen(m, offset) != 0:
         return TWO_KINDS, count
-    set_seen(m, place, kind + 1)
-    set_order(m, count, place)
+    set_seen(m, offset, kind + 1)
+    set_order(m, count, offset)
     return FINE, count + 1
 
 
@@ -54,10 +54,10 @@ def _is_start(m, value, what):
 
 
 @internal
-def follow(m, count, place, row):
+def follow(m, count, offset, row):
     """Check one field of a record and take note of what it leads to; (verdict, records so far)."""
     what = layout(m, row, 2)
-    value = place if layout(m, row, 1) == HERE else grammar(m, place + layout(m, row, 1))
+    value = offset if layout(m, row, 1) == HERE else grammar(m, offset + layout(m, row, 1))
     if what == INT:
         return FINE if layout(m, row, 3) <= value <= layout(m, row, 4) else OUT_OF_RANGE, count
     if what == REF:
@@ -66,7 +66,7 @@ def follow(m, count, place, row):
         return reach(m, count, layout(m, row, 3), value)
     if what == POOL:
         return FINE if _is_start(m, value, layout(m, row, 3)) else WRONG_KIND, count
-    number = grammar(m, place + layout(m, row, 3 if what != LIST else 4))
+    number = grammar(m, offset + layout(m, row, 3 if what != LIST else 4))
     if number < 0 or value < 0:
         return OUT_OF_RANGE, count
     if what == WORDS:

@@ -36,8 +36,8 @@ def _length_from(m, begin, row, period, k):
     """What a state's row of the table (at ``begin``) says of lengths from ``k`` on, at most ``row``."""
     if k < row:
         return grammar(m, begin + k)
-    known = grammar(m, begin + k - period)
-    return known + period if known >= 0 else known
+    length = grammar(m, begin + k - period)
+    return length + period if length >= 0 else length
 
 
 @internal
@@ -53,12 +53,12 @@ def _least_lengths(m, begin, row, period, start, state, free):
         if after < 0 or (after == before and more == taken):
             continue
         before, taken = after, more
-        behind = begin + (after - start) * row
+        target = begin + (after - start) * row
         for k in range(row + 1):
-            length, found = _length_from(m, behind, row, period, max(k - more, 0)), order(m, free + k)
+            length, least = _length_from(m, target, row, period, max(k - more, 0)), order(m, free + k)
             if length > MAX_LENGTH:
                 return False
-            if length >= 0 and (found < 0 or length + more < found):
+            if length >= 0 and (least < 0 or length + more < least):
                 set_order(m, free + k, length + more)
     return True
 
@@ -66,8 +66,8 @@ def _least_lengths(m, begin, row, period, start, state, free):
 @internal
 def _comes_back(m, start, number):
     """Whether a byte leads from one of the ``number`` states to the first."""
-    for place in range(start * 256, (start + number) * 256):
-        if pool(m, place) == start:
+    for transition in range(start * 256, (start + number) * 256):
+        if pool(m, transition) == start:
             return True
     return False
 
@@ -85,11 +85,11 @@ def _lengths_agree(m, number, table, free):
         if accepting(m, start + state) & 1:
             set_order(m, free, 0)
         for k in range(row + 1):  # the last stands for all that follow, period by period
-            known = _length_from(m, begin + state * row, row, period, k)
-            if order(m, free + k) != known:
+            length = _length_from(m, begin + state * row, row, period, k)
+            if order(m, free + k) != length:
                 return False
             if state >= first and k < row:
-                slack = max(slack, known - k) if known >= 0 and slack >= 0 else -1
+                slack = max(slack, length - k) if length >= 0 and slack >= 0 else -1
     return grammar(m, table + D_SLACK) == slack
 
 
@@ -113,8 +113,8 @@ def check_lengths(m, record, universal, free):
     shift = max(0, least - (row - period)) // period * period
     if free + row + 1 > size(m, order) or not _lengths_agree(m, states(m, start), table, free):
         return BAD_LENGTHS
-    found = grammar(m, begin + least - shift)
-    return FINE if found >= 0 and (most < 0 or found + shift <= most) else BAD_LENGTHS
+    length = grammar(m, begin + least - shift)
+    return FINE if length >= 0 and (most < 0 or length + shift <= most) else BAD_LENGTHS
 
 
 @internal

@@ -16,22 +16,22 @@ def _reach_all(m, roots):
     """Check the fields of all records that the roots lead to; (verdict, how many there are)."""
     count = 0
     for r in range(roots):
-        place, kind = where(m, 2 * r), where(m, 2 * r + 1)
-        verdict, count = reach(m, count, kind, place)
+        offset, kind = where(m, 2 * r), where(m, 2 * r + 1)
+        verdict, count = reach(m, count, kind, offset)
         if verdict != FINE:
-            set_where(m, 0, place)
+            set_where(m, 0, offset)
             set_where(m, 1, 0)
             return verdict, count
     done = 0
     while done < count:
-        place = order(m, done)
-        kind = seen(m, place) - 1
+        offset = order(m, done)
+        kind = seen(m, offset) - 1
         done += 1
-        set_where(m, 0, place)
+        set_where(m, 0, offset)
         set_where(m, 1, 0)
         for row in range(first_row(m, kind), first_row(m, kind + 1)):
             set_where(m, 1, layout(m, row, 1))
-            verdict, count = follow(m, count, place, row)
+            verdict, count = follow(m, count, offset, row)
             if verdict != FINE:
                 return verdict, count
     return FINE, count
@@ -41,18 +41,18 @@ def _reach_all(m, roots):
 def _check_all(m, count, universal):
     """Check each record by itself."""
     for number in range(count):
-        place = order(m, number)
-        meaning = meanings(m, seen(m, place) - 1)
-        set_where(m, 0, place)
+        offset = order(m, number)
+        meaning = meanings(m, seen(m, offset) - 1)
+        set_where(m, 0, offset)
         set_where(m, 1, 0)
         verdict = FINE
         if meaning == OBJECT:
-            verdict = check_object(m, place)
+            verdict = check_object(m, offset)
         elif meaning == ARRAY or meaning == COUNTED:
-            verdict = BAD_DISTINCT if grammar(m, place + A_UNIQUE) and grammar(m, H_UNIQUE) == 0 else FINE
+            verdict = BAD_DISTINCT if grammar(m, offset + A_UNIQUE) and grammar(m, H_UNIQUE) == 0 else FINE
         elif meaning == DFA_STRING:
-            verdict = check_lengths(m, place, universal, count)
-        elif meaning == ENUM_STRING and not is_sorted(m, grammar(m, place + S_ENTRIES), grammar(m, place + S_COUNT)):
+            verdict = check_lengths(m, offset, universal, count)
+        elif meaning == ENUM_STRING and not is_sorted(m, grammar(m, offset + S_ENTRIES), grammar(m, offset + S_COUNT)):
             verdict = NOT_IN_ORDER
         if verdict != FINE:
             return verdict

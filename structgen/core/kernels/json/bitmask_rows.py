@@ -17,14 +17,14 @@ WORTH, MOST_SEARCHES = 64, 16
 
 
 @internal
-def _copy_slice(m, known, out):
+def _copy_slice(m, safe_kinds, out):
     """Set the tokens of the slice that is text which `safety` knows to be safe. Its kinds; 0: there is none."""
-    number = slice_within(m, known & LOW32)
+    number = slice_within(m, safe_kinds & LOW32)
     if number < 0:
         return 0
     or_row(m, ROW_SLICES + number, out)
-    if known >> 32 < limit(m, L_TEXT):
-        and_row(m, ROW_LENGTHS + (known >> 32), out)
+    if safe_kinds >> 32 < limit(m, L_TEXT):
+        and_row(m, ROW_LENGTHS + (safe_kinds >> 32), out)
     return slice_kinds(m, number)
 
 
@@ -37,11 +37,11 @@ def _goes_on(m, i, state, searches):
     kinds = class_of(m, i)
     if kinds & ~loop(m, state) == 0:
         return True, searches
-    known = safe(m, state)
-    if known == 0 and searches > 0 and node(m, i, NODE_END) - i >= WORTH:
-        known = safe_text(m, state)
+    safe_kinds = safe(m, state)
+    if safe_kinds == 0 and searches > 0 and node(m, i, NODE_END) - i >= WORTH:
+        safe_kinds = safe_text(m, state)
         searches -= 1
-    return kinds & ~known & LOW32 == 0 and rise(m, i) <= known >> 32, searches
+    return kinds & ~safe_kinds & LOW32 == 0 and rise(m, i) <= safe_kinds >> 32, searches
 
 
 @internal
@@ -97,9 +97,9 @@ def _stay(m, state, out):
     is safe from the start is copied from its row, and subtrees within it are in no run.
     """
     hi = trie_field(m, 2 * TEXT + 1)
-    known = safest_text(m, state)
-    unsafe, most = ~known & LOW32, known >> 32
-    outside = ~_copy_slice(m, known, out) & LOW32
+    safe_kinds = safest_text(m, state)
+    unsafe, most = ~safe_kinds & LOW32, safe_kinds >> 32
+    outside = ~_copy_slice(m, safe_kinds, out) & LOW32
     ready(m, out)
     nodes, states, following = address(m, plain_node), address(m, stack), address(m, pool)
     set_stack(m, 0, 256 * state)
@@ -113,13 +113,13 @@ def _stay(m, state, out):
         end = packed >> PLAIN_END & END_MASK
         if level + 4 > size(m, stack) // 2:
             return FULL
-        place = word(states, level) + byte
-        within(place, 1, size(m, pool))
-        reached = _int(following, place)
+        transition = word(states, level) + byte
+        within(transition, 1, size(m, pool))
+        reached = _int(following, transition)
         if packed < 0 or reached < 0:
             emit_subtree(m, run, i, out)
             if byte == BACKSLASH:
-                set_string(m, STRING + BODY, 0, place >> 8)
+                set_string(m, STRING + BODY, 0, transition >> 8)
                 set_reg(m, FRAME, -1)
                 status, searches = _stay_escaped(m, i, end, out, searches)
                 if status >= MISS:
@@ -167,17 +167,17 @@ def _digits(m, state, out):
 
 
 @internal
-def fill_row(m, state, place, number, out):
+def fill_row(m, state, string_state, number, out):
     """The row of a pool state: tokens inside a number, or inside a string at place BODY or ESCAPE."""
     set_reg(m, FRESH, 1)
     set_reg(m, POSITION, reg(m, WRITTEN))
     if number:
         ready(m, out)
         return _digits(m, state, out)
-    if place == BODY:
+    if string_state == BODY:
         return _stay(m, state, out)
     ready(m, out)
-    set_string(m, STRING + place, 0, state)
+    set_string(m, STRING + string_state, 0, state)
     set_reg(m, FRAME, -1)
     status, _ = _stay_escaped(m, trie_field(m, 2 * TEXT), trie_field(m, 2 * TEXT + 1), out, MOST_SEARCHES)
     return status

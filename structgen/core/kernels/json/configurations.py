@@ -78,7 +78,7 @@ def advance(m, count, start, end):
     """
     set_reg(m, TOP, 0)
     set_reg(m, UNRIVALLED, 0)
-    found, dropped = 0, 0
+    live_count, dropped = 0, 0
     for t in range(count):
         for i in range(4):
             set_stack(m, i, configuration(m, 4 * t + i))
@@ -89,49 +89,49 @@ def advance(m, count, start, end):
             depth -= 1
             for i in range(4):
                 set_reg(m, i, stack(m, 6 * depth + i))
-            place, alt = stack(m, 6 * depth + 4), stack(m, 6 * depth + 5)
+            position, alt = stack(m, 6 * depth + 4), stack(m, 6 * depth + 5)
             status = ALIVE
-            while place < end:
+            while position < end:
                 q, a, b, f = reg(m, Q), reg(m, A), reg(m, B), reg(m, FRAME)
-                set_reg(m, POSITION, reg(m, WRITTEN) + place - start)
-                status = step(m, data(m, place), alt)
+                set_reg(m, POSITION, reg(m, WRITTEN) + position - start)
+                status = step(m, data(m, position), alt)
                 if status >= MISS:
                     return status
                 if alt + 1 < reg(m, ALTERNATIVES):
                     if 6 * depth + 6 > size(m, stack):
                         return FULL
                     push(m, 6 * depth, q, a, b, f)
-                    set_stack(m, 6 * depth + 4, place)
+                    set_stack(m, 6 * depth + 4, position)
                     set_stack(m, 6 * depth + 5, alt + 1)
                     depth += 1
                 if status == DEAD:
                     break
                 alt = 0
-                place += 1
+                position += 1
             if status == ALIVE:
-                added = _add_configuration(m, found)
+                added = _add_configuration(m, live_count)
                 if added < 0:
                     dropped += 1
                 else:
-                    found = added
-    set_reg(m, ALTERNATIVES, found)
+                    live_count = added
+    set_reg(m, ALTERNATIVES, live_count)
     set_reg(m, MISSING, dropped)
-    return ALIVE if found else DEAD
+    return ALIVE if live_count else DEAD
 
 
 @internal
 def _settle_node(m, top, slot):
     """Copy the node of a tree that a place in the arena refers to from scratch, if it lies there. The new top."""
-    place = arena(m, slot) - SCRATCH
-    if place < 0:
+    source = arena(m, slot) - SCRATCH
+    if source < 0:
         return top
-    if scratch(m, place - 1) < 0:
-        set_scratch(m, place - 1, top + 1)
+    if scratch(m, source - 1) < 0:
+        set_scratch(m, source - 1, top + 1)
         set_arena(m, top, -1)
         for i in range(K_SIZE):
-            set_arena(m, top + 1 + i, scratch(m, place + i))
+            set_arena(m, top + 1 + i, scratch(m, source + i))
         top += K_SIZE + 1
-    set_arena(m, slot, scratch(m, place - 1))
+    set_arena(m, slot, scratch(m, source - 1))
     return top
 
 
@@ -151,13 +151,13 @@ def _settle_others(m, top, frame):
 def settle(m, top, count):
     """Copy the frames that ``result`` refers to from scratch to the arena from ``top`` on. The new top."""
     for t in range(count):
-        place = result(m, 4 * t + 3)
+        pointer = result(m, 4 * t + 3)
         patch = -1
-        while place >= SCRATCH:
-            source = place - SCRATCH
-            known = scratch(m, source - 1)
-            if known >= 0:
-                new = known
+        while pointer >= SCRATCH:
+            source = pointer - SCRATCH
+            moved_to = scratch(m, source - 1)
+            if moved_to >= 0:
+                new = moved_to
             else:
                 record = scratch(m, source) & LOW32
                 size = frame_size(m, record)
@@ -173,8 +173,8 @@ def settle(m, top, count):
                 set_result(m, 4 * t + 3, new)
             else:
                 set_arena(m, patch + F_PARENT, new)
-            if known >= 0:
+            if moved_to >= 0:
                 break
             patch = new
-            place = scratch(m, source + F_PARENT)
+            pointer = scratch(m, source + F_PARENT)
     return top

@@ -113,7 +113,7 @@ def _outnumbered(m, last, end):
     0: all items count, which costs less. Of an item in an item, the values that the inner array has already are taken
     off. What shows that the outermost item can become new shows it of those within.
     """
-    frame, found, count = reg(m, FRAME), -1, 0
+    frame, outermost, count = reg(m, FRAME), -1, 0
     closing = reg(m, Q) == CLOSE or (reg(m, Q) == PAD and reg(m, A) >> 40 == CLOSE)  # only the bracket may come
     is_open = reg(m, Q) != AFTER and not closing and reg(m, Q) != ARRAY_FIRST
     while frame >= 0:
@@ -129,7 +129,7 @@ def _outnumbered(m, last, end):
             elif count <= used and end > 0:
                 used = rivals(m, frame, end)
             if count <= used:
-                found, count = frame, 1
+                outermost, count = frame, 1
             elif count < MANY:
                 count -= used
         if count < MANY and not closing and endless_frame(m, frame):
@@ -139,7 +139,7 @@ def _outnumbered(m, last, end):
             break
         is_open = True
         frame = load(m, frame + F_PARENT)
-    return found
+    return outermost
 
 
 @internal
@@ -175,15 +175,15 @@ def _finds_fresh(m, frame):
 
     ALIVE if there is one. Where the steps run out it is DEAD too, which narrows the mask and is counted.
     """
-    place, alternatives = reg(m, POSITION), reg(m, ALTERNATIVES)
+    position, alternatives = reg(m, POSITION), reg(m, ALTERNATIVES)
     save_probe(m, 0)
-    found = _probe_items(m, frame, place)
+    outcome = _probe_items(m, frame, position)
     set_reg(m, SEARCHING, 0)
-    if found < MISS:
+    if outcome < MISS:
         restore_probe(m, 0)
-        set_reg(m, POSITION, place)
+        set_reg(m, POSITION, position)
         set_reg(m, ALTERNATIVES, alternatives)
-    return found
+    return outcome
 
 
 @internal
@@ -202,63 +202,67 @@ def _can_feed(m, byte):
 
 
 @internal
-def _body_candidate(m, at):
-    """(byte to try in a string or key outside escapes, number of the next) from the ``at``-th on; byte -1: none."""
-    if at == 0:
+def _body_candidate(m, candidate):
+    """(byte to try in a string or key outside escapes, number of the next) from the ``candidate``-th on; -1: none."""
+    if candidate == 0:
         return 0x22, 1
-    byte = max(at, 0x20)
+    byte = max(candidate, 0x20)
     while byte < 256:
         if byte != 0x22 and (byte == BACKSLASH or _can_feed(m, byte)):
             return byte, byte + 1
         byte += 1
-    return -1, at
+    return -1, candidate
 
 
 @internal
-def _escape_candidate(place, at, begun):
+def _escape_candidate(string_state, candidate, begun):
     """The same inside an escape: of what must be escaped, or any that was ``begun`` before."""
-    if place == LOW_BACKSLASH or place == LOW_U:
-        return -1 if at else (BACKSLASH if place == LOW_BACKSLASH else LETTER_U), 1
-    if place == ESCAPE:
+    if string_state == LOW_BACKSLASH or string_state == LOW_U:
+        return -1 if candidate else (BACKSLASH if string_state == LOW_BACKSLASH else LETTER_U), 1
+    if string_state == ESCAPE:
         if begun:
-            return ESCAPES[at] if at < len(ESCAPES) else -1, at + 1
-        return MUST_ESCAPES[at] if at < len(MUST_ESCAPES) else -1, at + 1
+            return ESCAPES[candidate] if candidate < len(ESCAPES) else -1, candidate + 1
+        return MUST_ESCAPES[candidate] if candidate < len(MUST_ESCAPES) else -1, candidate + 1
     most = 16
-    if not begun and place < HEX + 3:
-        most = 2 if place == HEX + 2 else 1
-    return HEX_DIGITS[at] if at < most else -1, at + 1
+    if not begun and string_state < HEX + 3:
+        most = 2 if string_state == HEX + 2 else 1
+    return HEX_DIGITS[candidate] if candidate < most else -1, candidate + 1
 
 
 @internal
-def _structure_candidate(m, at):
+def _structure_candidate(m, candidate):
     """The same outside strings. Blanks come only where options prescribe them, and a number goes on in one spelling."""
     q = reg(m, Q)
     if q == LITERAL:
-        return -1 if at else literal_byte(reg(m, A), reg(m, B)), 1
-    while at < len(STRUCTURE_BYTES):
-        byte = STRUCTURE_BYTES[at]
-        at += 1
+        return -1 if candidate else literal_byte(reg(m, A), reg(m, B)), 1
+    while candidate < len(STRUCTURE_BYTES):
+        byte = STRUCTURE_BYTES[candidate]
+        candidate += 1
         if byte == 0x20:
             fits = q == PAD
         elif byte == 0x0A:
             fits = grammar(m, H_WHITESPACE) == INDENT
-        elif q == NUMBER and (at > FIRST_NUMBER_BYTE or byte == 0x2D or 0x30 <= byte <= 0x39):
+        elif q == NUMBER and (candidate > FIRST_NUMBER_BYTE or byte == 0x2D or 0x30 <= byte <= 0x39):
             bit = (byte & 15) + (0 if 0x30 <= byte <= 0x39 else OTHER_SYMBOLS)
             fits = (symbols(m, reg(m, B)) >> bit) & 1 != 0
         else:
-            fits = at <= FIRST_NUMBER_BYTE
+            fits = candidate <= FIRST_NUMBER_BYTE
         if fits:
-            return byte, at
-    return -1, at
+            return byte, candidate
+    return -1, candidate
 
 
 @internal
-def _candidate(m, at, begun):
-    """(byte to try next, number of the one behind it) from the ``at``-th on; byte -1: none is left."""
+def _candidate(m, candidate, begun):
+    """(byte to try next, number of the one behind it) from the ``candidate``-th on; byte -1: none is left."""
     if reg(m, Q) < STRING:
-        return _structure_candidate(m, at)
-    place = reg(m, Q) & 15
-    return _body_candidate(m, at) if place == BODY else _escape_candidate(place, at, begun & IN_ESCAPE != 0)
+        return _structure_candidate(m, candidate)
+    string_state = reg(m, Q) & 15
+    return (
+        _body_candidate(m, candidate)
+        if string_state == BODY
+        else _escape_candidate(string_state, candidate, begun & IN_ESCAPE != 0)
+    )
 
 
 IN_KEY, IN_ESCAPE = 1, 2
@@ -276,7 +280,7 @@ def _still_begun(m, begun):
 
 
 @internal
-def _probe_items(m, frame, place):
+def _probe_items(m, frame, position):
     """Depth first over the values that the item can become: ALIVE, DEAD, or what a step asks for.
 
     A branch with more values than there are items holds a new one (`_outnumbered`), so that only such are followed that
@@ -291,22 +295,22 @@ def _probe_items(m, frame, place):
     while depth >= 0:
         level = 8 * depth
         restore_probe(m, level)
-        set_reg(m, POSITION, place + 1 + depth)
-        at, alt = probe(m, level + 5), probe(m, level + 6)
+        set_reg(m, POSITION, position + 1 + depth)
+        candidate, alt = probe(m, level + 5), probe(m, level + 6)
         begun = _still_begun(m, probe(m, level + 7))
         set_reg(m, SEARCHING, 0 if begun & IN_KEY else 1)
         if reg(m, TOO_DEEP):
             return FULL
-        if at == 0 and alt == 0 and depth > 0:
+        if candidate == 0 and alt == 0 and depth > 0:
             if _item_ended(m, frame):
                 return ALIVE
-            few = _outnumbered(m, frame, 0 if depth % COUNT_RIVALS else place + 1 + depth)
+            few = _outnumbered(m, frame, 0 if depth % COUNT_RIVALS else position + 1 + depth)
             if few < 0:
                 return ALIVE if few == -1 else MISS_COUNT
             if is_listable(m, frame):  # which was looked up whole
                 depth -= 1
                 continue
-        byte, following = _candidate(m, at, begun)
+        byte, following = _candidate(m, candidate, begun)
         if byte < 0:
             depth -= 1
             continue
@@ -314,14 +318,14 @@ def _probe_items(m, frame, place):
         if steps > MAX_PROBES:
             set_reg(m, GIVEN_UP, reg(m, GIVEN_UP) + 1)
             return DEAD
-        if place + depth + 3 > size(m, written) or level + 16 > size(m, probe):
+        if position + depth + 3 > size(m, written) or level + 16 > size(m, probe):
             return FULL
-        set_written(m, place + 1 + depth, byte)
+        set_written(m, position + 1 + depth, byte)
         status = plain_step(m, byte, alt)
         if status >= MISS:
             return status
         more = alt + 1 < reg(m, ALTERNATIVES)
-        set_probe(m, level + 5, at if more else following)
+        set_probe(m, level + 5, candidate if more else following)
         set_probe(m, level + 6, alt + 1 if more else 0)
         if status == ALIVE:
             depth += 1

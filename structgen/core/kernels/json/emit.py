@@ -25,10 +25,10 @@ _int, _set_word = element_reader(32), element_writer(64)
 def set_token(m, token, out):
     """Allow a token."""
     set_bit(out, limit(m, L_WIDTH), token)
-    place = reg(m, LOGGED)
-    if place < size(m, logged):
-        set_logged(m, place, token)
-    set_reg(m, LOGGED, place + 1)
+    index = reg(m, LOGGED)
+    if index < size(m, logged):
+        set_logged(m, index, token)
+    set_reg(m, LOGGED, index + 1)
 
 
 @internal
@@ -59,10 +59,10 @@ def row_address(m, row):
 def or_row(m, row, out):
     """Allow the tokens of a kept row."""
     width = limit(m, L_WIDTH)
-    place = reg(m, LOGGED_ROWS)
-    if place < LOG_ROWS:
-        set_logged(m, place, row)
-    set_reg(m, LOGGED_ROWS, place + 1)
+    index = reg(m, LOGGED_ROWS)
+    if index < LOG_ROWS:
+        set_logged(m, index, row)
+    set_reg(m, LOGGED_ROWS, index + 1)
     source = row_address(m, row)
     if reg(m, FRESH):
         copy_words(source, out, width)
@@ -83,10 +83,10 @@ def emit_subtree(m, lo, hi, out):
     """Allow all tokens of the nodes lo..hi, which are of one trie."""
     first, last = order_start(m, lo), order_start(m, hi)
     within(first, last - first, size(m, order))
-    ids, log, place = address(m, order) + 4 * first, address(m, logged), reg(m, LOGGED)
-    for i in range(min(last - first, size(m, logged) - place)):
-        _set_word(log, place + i, _int(ids, i))
-    set_reg(m, LOGGED, place + last - first)
+    ids, log, index = address(m, order) + 4 * first, address(m, logged), reg(m, LOGGED)
+    for i in range(min(last - first, size(m, logged) - index)):
+        _set_word(log, index + i, _int(ids, i))
+    set_reg(m, LOGGED, index + last - first)
     set_bits(out, limit(m, L_WIDTH), ids, last - first)
 
 

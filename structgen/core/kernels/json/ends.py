@@ -138,8 +138,8 @@ def _quote(m, alt):
 @internal
 def string_step(m, byte, alt):
     """One byte inside a string or key."""
-    place = reg(m, Q) & 15
-    if place == BODY:
+    string_state = reg(m, Q) & 15
+    if string_state == BODY:
         if byte == 0x22:
             return _quote(m, alt)
         if byte == 0x5C:
@@ -150,7 +150,7 @@ def string_step(m, byte, alt):
         if byte < 0x20:
             return DEAD
         return ALIVE if feed(m, byte) else DEAD
-    if place == ESCAPE:
+    if string_state == ESCAPE:
         if byte == 0x75:
             set_reg(m, Q, reg(m, Q) + HEX - ESCAPE)
             return ALIVE
@@ -159,12 +159,12 @@ def string_step(m, byte, alt):
         if point < 0:
             return DEAD
         return ALIVE if feed(m, point) else DEAD
-    if place < LOW_BACKSLASH:
+    if string_state < LOW_BACKSLASH:
         return hex_step(m, byte)
-    if place == LOW_BACKSLASH:
+    if string_state == LOW_BACKSLASH:
         set_reg(m, Q, reg(m, Q) + 1)
         return ALIVE if byte == 0x5C else DEAD
-    if place == LOW_U:
+    if string_state == LOW_U:
         set_reg(m, Q, reg(m, Q) + 1)
         return ALIVE if byte == 0x75 else DEAD
     return low_hex_step(m, byte)

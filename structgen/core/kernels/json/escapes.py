@@ -58,20 +58,20 @@ def _points_alive(m, first, last):
 
 
 @internal
-def _decode(m, place):
-    """The code point whose UTF-8 starts at ``place``."""
-    byte = text(m, place)
+def _decode(m, position):
+    """The code point whose UTF-8 starts at ``position``."""
+    byte = text(m, position)
     if byte < 0x80:
         return byte
     if byte < 0xE0:
-        return ((byte & 0x1F) << 6) | (text(m, place + 1) & 0x3F)
+        return ((byte & 0x1F) << 6) | (text(m, position + 1) & 0x3F)
     if byte < 0xF0:
-        return ((byte & 0x0F) << 12) | ((text(m, place + 1) & 0x3F) << 6) | (text(m, place + 2) & 0x3F)
+        return ((byte & 0x0F) << 12) | ((text(m, position + 1) & 0x3F) << 6) | (text(m, position + 2) & 0x3F)
     return (
         ((byte & 0x07) << 18)
-        | ((text(m, place + 1) & 0x3F) << 12)
-        | ((text(m, place + 2) & 0x3F) << 6)
-        | (text(m, place + 3) & 0x3F)
+        | ((text(m, position + 1) & 0x3F) << 12)
+        | ((text(m, position + 2) & 0x3F) << 6)
+        | (text(m, position + 3) & 0x3F)
     )
 
 

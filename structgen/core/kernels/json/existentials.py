@@ -2,7 +2,7 @@
 
 from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.frames import load
-from structgen.core.kernels.json.keys import behind, is_ordered, missing_word, seen, spare_room
+from structgen.core.kernels.json.keys import is_ordered, last_key_bit, missing_word, seen, spare_room
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.tables import *
 
@@ -130,7 +130,7 @@ def declared_alive(m, record, frame, entry, c):
     bits = grammar(m, grammar(m, entry + E_CHILD) + 2 + 2 * c)
     room = spare_room(m, record, frame, bit, count)
     ordered = is_ordered(m)
-    late = ordered and behind(m, record, frame) >= ALL_DECLARED
+    late = ordered and last_key_bit(m, record, frame) >= ALL_DECLARED
     number = (entry - grammar(m, record + O_ENTRIES)) // E_SIZE
     return _choice_alive(m, record, frame, bits, room, late, bit if ordered else -1, number)
 
@@ -187,10 +187,10 @@ def all_classes_alive(m, record, frame):
 def live_words(m, record, frame, state):
     """How many undeclared keys go on from a state of their automaton and leave existentials that can be met."""
     classes = grammar(m, record + O_CLASSES)
-    place = grammar(m, record + O_COUNTS) + (state - grammar(m, record + O_START)) * classes
+    offset = grammar(m, record + O_COUNTS) + (state - grammar(m, record + O_START)) * classes
     total = 0
     for number in range(classes):
-        words = grammar(m, place + number)
+        words = grammar(m, offset + number)
         if words and class_alive(m, record, frame, number):
             total = min(total + words, ENDLESS_WORDS)
     return total

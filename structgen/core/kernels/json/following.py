@@ -41,92 +41,92 @@ def is_free(m):
 
 
 @internal
-def _list(m, place, byte):
+def _list(m, offset, byte):
     """Add a byte to the list at a place."""
-    word = place + 1 + (byte >> 6)
+    word = offset + 1 + (byte >> 6)
     set_following(m, word, following(m, word) | (1 << (byte & 63)))
 
 
 @internal
-def _list_entries(m, place, entries, value):
+def _list_entries(m, offset, entries, value):
     """List what the entries of a table's range go on with, quote and backslash. O(bytes listed, times log entries)."""
-    _list(m, place, 0x22)
-    _list(m, place, 0x5C)
-    at, last, depth = value & MASK20, (value >> 20) & MASK20, value >> 40
-    if at < last and grammar(m, entries + E_SIZE * at + E_LENGTH) == depth:
-        at += 1
-    while at < last:
-        byte = text(m, grammar(m, entries + E_SIZE * at + E_OFFSET) + depth)
-        _list(m, place, byte)
+    _list(m, offset, 0x22)
+    _list(m, offset, 0x5C)
+    index, last, depth = value & MASK20, (value >> 20) & MASK20, value >> 40
+    if index < last and grammar(m, entries + E_SIZE * index + E_LENGTH) == depth:
+        index += 1
+    while index < last:
+        byte = text(m, grammar(m, entries + E_SIZE * index + E_OFFSET) + depth)
+        _list(m, offset, byte)
         end = last
-        at += 1
-        while at < end:
-            middle = (at + end) >> 1
+        index += 1
+        while index < end:
+            middle = (index + end) >> 1
             if text(m, grammar(m, entries + E_SIZE * middle + E_OFFSET) + depth) <= byte:
-                at = middle + 1
+                index = middle + 1
             else:
                 end = middle
 
 
 @internal
-def _list_starts(m, place, node):
+def _list_starts(m, offset, node):
     """List what a value of a node may begin with, and whitespace."""
     for byte in (0x20, 0x09, 0x0A, 0x0D):
-        _list(m, place, byte)
+        _list(m, offset, byte)
     if grammar(m, node + NODE_STRINGS + 1):
-        _list(m, place, 0x22)
+        _list(m, offset, 0x22)
     if grammar(m, node + NODE_OBJECTS + 1):
-        _list(m, place, 0x7B)
+        _list(m, offset, 0x7B)
     if grammar(m, node + NODE_ARRAYS + 1):
-        _list(m, place, 0x5B)
+        _list(m, offset, 0x5B)
     if grammar(m, node + NODE_NUMBERS + 1):
-        _list(m, place, 0x2D)
+        _list(m, offset, 0x2D)
         for byte in range(0x30, 0x3A):
-            _list(m, place, byte)
+            _list(m, offset, byte)
     for byte in (0x6E, 0x74, 0x66):
-        _list(m, place, byte)
+        _list(m, offset, byte)
 
 
 @internal
 def note_following(m, level):
     """Note what may follow the configuration in the registers, which is that of a level of a walk."""
-    place, q = WORDS * level, reg(m, Q)
-    found = ANYTHING
+    offset, q = WORDS * level, reg(m, Q)
+    kind = ANYTHING
     for i in range(1, WORDS):
-        set_following(m, place + i, 0)
+        set_following(m, offset + i, 0)
     if is_free(m):
-        found = FREE
+        kind = FREE
     elif q == STRING or q == OTHER_KEY:
-        found = POOLED
-        set_following(m, place + 1, reg(m, B if q == STRING else A) & LOW32)
+        kind = POOLED
+        set_following(m, offset + 1, reg(m, B if q == STRING else A) & LOW32)
     elif q == ENUM:
-        found = LISTED
-        _list_entries(m, place, grammar(m, (reg(m, A) & LOW32) + S_ENTRIES), reg(m, B))
+        kind = LISTED
+        _list_entries(m, offset, grammar(m, (reg(m, A) & LOW32) + S_ENTRIES), reg(m, B))
     elif q == SORTED:
-        found = LISTED
-        _list(m, place, 0x22)
-        _list(m, place, 0x5C)
-        next_bytes(texts_of(m), reg(m, B), address(m, following) + 8 * (place + 1))
+        kind = LISTED
+        _list(m, offset, 0x22)
+        _list(m, offset, 0x5C)
+        next_bytes(texts_of(m), reg(m, B), address(m, following) + 8 * (offset + 1))
     elif q == VALUE:
-        found = LISTED
-        _list_starts(m, place, reg(m, A))
+        kind = LISTED
+        _list_starts(m, offset, reg(m, A))
     elif q == KEY:
         record = load(m, reg(m, FRAME)) & LOW32
         if not others_admissible(m, record, reg(m, FRAME)):
-            found = LISTED
-            _list_entries(m, place, grammar(m, record + O_ENTRIES), reg(m, B))
-    set_following(m, place, found)
+            kind = LISTED
+            _list_entries(m, offset, grammar(m, record + O_ENTRIES), reg(m, B))
+    set_following(m, offset, kind)
 
 
 @internal
 def note_declared(m, level):
     """Note which bytes declared keys go on with, of a configuration in a key."""
-    place = WORDS * level
+    offset = WORDS * level
     for i in range(1, WORDS):
-        set_following(m, place + i, 0)
-    set_following(m, place, LISTED if reg(m, Q) == KEY else ANYTHING)
+        set_following(m, offset + i, 0)
+    set_following(m, offset, LISTED if reg(m, Q) == KEY else ANYTHING)
     if reg(m, Q) == KEY:
-        _list_entries(m, place, grammar(m, (load(m, reg(m, FRAME)) & LOW32) + O_ENTRIES), reg(m, B))
+        _list_entries(m, offset, grammar(m, (load(m, reg(m, FRAME)) & LOW32) + O_ENTRIES), reg(m, B))
 
 
 @internal
@@ -138,12 +138,12 @@ def declared_level(m, depth):
 @internal
 def may_follow(m, level, byte):
     """Whether a byte may come after what was noted of a level; if not, it leads nowhere."""
-    place = WORDS * level
-    found = following(m, place)
-    if found == LISTED:
-        return (following(m, place + 1 + (byte >> 6)) >> (byte & 63)) & 1 != 0
-    if found == POOLED:
-        return byte == 0x22 or byte == 0x5C or pool(m, following(m, place + 1) * 256 + byte) >= 0
+    offset = WORDS * level
+    kind = following(m, offset)
+    if kind == LISTED:
+        return (following(m, offset + 1 + (byte >> 6)) >> (byte & 63)) & 1 != 0
+    if kind == POOLED:
+        return byte == 0x22 or byte == 0x5C or pool(m, following(m, offset + 1) * 256 + byte) >= 0
     return True
 
 

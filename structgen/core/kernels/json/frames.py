@@ -7,9 +7,9 @@ from structgen.core.kernels.memory import size, wrapped_mul
 
 
 @internal
-def load(m, place):
+def load(m, pointer):
     """A word of a frame, in the arena or in scratch."""
-    return scratch(m, place - SCRATCH) if place >= SCRATCH else arena(m, place)
+    return scratch(m, pointer - SCRATCH) if pointer >= SCRATCH else arena(m, pointer)
 
 
 @internal
@@ -47,52 +47,52 @@ def new_frame(m, record, count, parent, source):
     if top + words + 1 > size(m, scratch):
         return -2
     set_scratch(m, top, -1)
-    place = top + 1
-    set_scratch(m, place + F_HEAD, record | (count << 32))
-    set_scratch(m, place + F_PARENT, parent)
+    pointer = top + 1
+    set_scratch(m, pointer + F_HEAD, record | (count << 32))
+    set_scratch(m, pointer + F_PARENT, parent)
     if source >= 0:
         for w in range(F_DEPTH, words):
-            set_scratch(m, place + w, load(m, source + w))
+            set_scratch(m, pointer + w, load(m, source + w))
     else:
-        set_scratch(m, place + F_DEPTH, depth(m, parent) + 1 if parent >= 0 else 1)
-        set_scratch(m, place + F_BELOW, _hash_below(m, parent))
+        set_scratch(m, pointer + F_DEPTH, depth(m, parent) + 1 if parent >= 0 else 1)
+        set_scratch(m, pointer + F_BELOW, _hash_below(m, parent))
         if words > F_OTHERS:
-            set_scratch(m, place + F_OTHERS, -1)
+            set_scratch(m, pointer + F_OTHERS, -1)
             for w in range(F_SEEN, words):
-                set_scratch(m, place + w, 0)
+                set_scratch(m, pointer + w, 0)
     set_reg(m, TOP, top + words + 1)
-    return place + SCRATCH
+    return pointer + SCRATCH
 
 
 @internal
 def depth(m, frame):
-    """How many containers are open. (Behind it a search notes the last key that it has added, see `behind`.)"""
+    """How many containers are open. (Behind it a search notes the last key that it has added, see `last_key_bit`.)"""
     return load(m, frame + F_DEPTH) & LOW32
 
 
 @internal
-def lookup(m, place, hashed):
-    """The node with a hash in the tree whose root is at ``place``, or -1."""
+def lookup(m, pointer, hashed):
+    """The node with a hash in the tree whose root is at ``pointer``, or -1."""
     depth = 0
-    if place >= 0 and hashed != HASH_START:
+    if pointer >= 0 and hashed != HASH_START:
         set_reg(m, ASKED, 1)
-    while place >= 0 and load(m, place + K_HASH) != hashed:
-        place = load(m, place + K_LEFT + ((hashed >> depth) & 1))
+    while pointer >= 0 and load(m, pointer + K_HASH) != hashed:
+        pointer = load(m, pointer + K_LEFT + ((hashed >> depth) & 1))
         depth += 1
-    return place
+    return pointer
 
 
 @internal
 def _new_leaf(m, hashed, start):
     """A node without children in scratch (the caller has checked the room)."""
-    place = reg(m, TOP) + 1
-    set_scratch(m, place - 1, -1)
-    set_scratch(m, place + K_LEFT, -1)
-    set_scratch(m, place + K_LEFT + 1, -1)
-    set_scratch(m, place + K_HASH, hashed)
-    set_scratch(m, place + K_START, start)
-    set_reg(m, TOP, place + K_SIZE)
-    return place
+    pointer = reg(m, TOP) + 1
+    set_scratch(m, pointer - 1, -1)
+    set_scratch(m, pointer + K_LEFT, -1)
+    set_scratch(m, pointer + K_LEFT + 1, -1)
+    set_scratch(m, pointer + K_HASH, hashed)
+    set_scratch(m, pointer + K_START, start)
+    set_reg(m, TOP, pointer + K_SIZE)
+    return pointer
 
 
 @internal

@@ -45,8 +45,8 @@ def is_pair(m, frame, limit):
     """Whether the item that ends before ``limit`` is equal to one before it."""
     if load(m, frame + F_OTHERS) < 0:
         return False
-    found, _ = _find_item(m, frame, load(m, frame + F_START), limit)
-    return found
+    present, _ = _find_item(m, frame, load(m, frame + F_START), limit)
+    return present
 
 
 @internal

@@ -64,7 +64,7 @@ def is_ordered(m):
 
 
 @internal
-def behind(m, record, frame):
+def last_key_bit(m, record, frame):
     """Where members come in one order: the key bit that the next declared key must be behind."""
     last = -1
     if grammar(m, H_ORDER) != 0:

@@ -21,7 +21,7 @@ MAX_STATES = 160  # that a search looks at; what lies behind is not sure
 
 
 @internal
-def _behind(m, done, count):
+def _add_successors(m, done, count):
     """Add to the ``count`` states of ``search`` those a character behind that of place ``done``; -1: not known."""
     current, last = search(m, done), -1
     for byte in range(0x82):  # the last two stand for the characters beyond ASCII
@@ -41,7 +41,7 @@ def _level(m, done, count):
     """Add to the ``count`` states of ``search`` those a character behind those from ``done`` on; -1: not known."""
     reached = count
     while done < reached and count >= 0:
-        count = _behind(m, done, count)
+        count = _add_successors(m, done, count)
         done += 1
     return count
 
@@ -121,15 +121,15 @@ def _read(m, a, value, token):
     """Whether a value string at register b ``value`` goes on with a token."""
     record = a & LOW32
     set_string(m, STRING, a, value)
-    for place in range(offset(m, token), offset(m, token + 1)):
-        byte = data(m, place)
+    for position in range(offset(m, token), offset(m, token + 1)):
+        byte = data(m, position)
         if reg(m, Q) == STRING and byte != 0x22 and byte != 0x5C and byte >= 0x20:
             value = feed_string(m, record, reg(m, B), byte)
             if value < 0:
                 return DEAD
             set_reg(m, B, value)
             continue
-        set_reg(m, POSITION, reg(m, WRITTEN) + place - offset(m, token))
+        set_reg(m, POSITION, reg(m, WRITTEN) + position - offset(m, token))
         status = step(m, byte, 0)
         if status != ALIVE or reg(m, Q) < STRING:
             return status if status >= MISS else DEAD
@@ -162,22 +162,22 @@ def _read_beyond(m, out, row, sure, most):
 def _read_key(m, state, hashed, token):
     """Whether an undeclared key goes on with a token: an escape is read byte by byte, other text at once."""
     frame, first, last = reg(m, FRAME), offset(m, token), offset(m, token + 1)
-    place = first
-    while place < last and data(m, place) != BACKSLASH:
-        state = pool(m, state * 256 + data(m, place))
+    position = first
+    while position < last and data(m, position) != BACKSLASH:
+        state = pool(m, state * 256 + data(m, position))
         if state < 0:
             return DEAD
-        hashed = hash_byte(hashed, data(m, place))
-        place += 1
+        hashed = hash_byte(hashed, data(m, position))
+        position += 1
     if not unused_word(m, load(m, frame) & LOW32, frame, state, hashed):
         return DEAD
     set_string(m, OTHER_KEY, state, hashed)
-    while place < last:
-        set_reg(m, POSITION, reg(m, WRITTEN) + place - first)
-        status = step(m, data(m, place), 0)
+    while position < last:
+        set_reg(m, POSITION, reg(m, WRITTEN) + position - first)
+        status = step(m, data(m, position), 0)
         if status != ALIVE:
             return status
-        place += 1
+        position += 1
     return ALIVE
 
 

@@ -47,9 +47,9 @@ def trees(m: int, jobs: int, first: int) -> int:
     return run(m, TREES, jobs, first, 0)
 
 
-def fill_row(m: int, state: int, place: int, number: bool, out: int) -> int:
+def fill_row(m: int, state: int, string_state: int, number: bool, out: int) -> int:
     """The row of a pool state, see `structgen.core.kernels.json.bitmask_rows.fill_row`."""
-    return run(m, FILL_DIGITS if number else FILL_ROW, state, place, out)
+    return run(m, FILL_DIGITS if number else FILL_ROW, state, string_state, out)
 
 
 def next_bytes(m: int, block: int, out: int) -> int:

@@ -138,9 +138,9 @@ def _find(m):
 @internal
 def _has_rows(m, entry):
     """Whether the context knows the blocks of an entry's rows: another thread may just have added them."""
-    place, known = entry + N_FIELDS + memory(m, entry + N_KEY), size(m, block)
+    begin, row_count = entry + N_FIELDS + memory(m, entry + N_KEY), size(m, block)
     for i in range(memory(m, entry + N_ROWS)):
-        if memory(m, place + i) // BLOCK_ROWS >= known:
+        if memory(m, begin + i) // BLOCK_ROWS >= row_count:
             return False
     return True
 
@@ -172,18 +172,18 @@ def _replay(m, entry, out, joined):
     """The mask of an entry into the row at ``out``, or (``joined``) to what is there."""
     width = limit(m, L_WIDTH)
     rows, tokens = memory(m, entry + N_ROWS), memory(m, entry + N_TOKENS)
-    place = entry + N_FIELDS + memory(m, entry + N_KEY)
+    begin = entry + N_FIELDS + memory(m, entry + N_KEY)
     within(entry, memory(m, entry + N_SIZE), size(m, memory))
     if tokens < 0:
-        _row_into(address(m, memory) + 8 * place, out, width, joined)
+        _row_into(address(m, memory) + 8 * begin, out, width, joined)
         return
     if rows == 0 and not joined:
         clear_words(out, width)
     for i in range(rows):
-        row = memory(m, place + i)
+        row = memory(m, begin + i)
         if _is_new(m, row):
             _row_into(row_address(m, row), out, width, joined or i > 0)
-    set_bits(out, width, address(m, memory) + 8 * (place + rows), tokens)
+    set_bits(out, width, address(m, memory) + 8 * (begin + rows), tokens)
 
 
 @internal
@@ -218,12 +218,12 @@ def recall(m, out, joined):
 
 
 @internal
-def _move(m, entry, place):
+def _move(m, entry, target):
     """Move an entry down in the ring. Its words."""
     words = memory(m, entry + N_SIZE)
     for i in range(words):
-        set_memory(m, place + i, memory(m, entry + i))
-    set_memory(m, place + N_USED, 0)
+        set_memory(m, target + i, memory(m, entry + i))
+    set_memory(m, target + N_USED, 0)
     return words
 
 
@@ -288,15 +288,15 @@ def _write(m, row, words, hashed):
     if need > (size(m, memory) - M_RING) // 4:
         return
     entry = _room(m, need)
-    place = entry + N_FIELDS + words
+    begin = entry + N_FIELDS + words
     if whole:
         rows, tokens = 0, -1
-        within(place, content, size(m, memory))
-        copy_words(row, address(m, memory) + 8 * place, width)
+        within(begin, content, size(m, memory))
+        copy_words(row, address(m, memory) + 8 * begin, width)
     else:
         for i in range(rows):
-            set_memory(m, place + i, logged(m, i))
-        ids, count = address(m, memory) + 8 * (place + rows), 0
+            set_memory(m, begin + i, logged(m, i))
+        ids, count = address(m, memory) + 8 * (begin + rows), 0
         for i in range(tokens):
             token = logged(m, LOG_ROWS + i)
             if (mask_word(row, token >> 5) >> (token & 31)) & 1:  # else it was taken back

@@ -38,13 +38,13 @@ def _numbers_of(m):
 
 
 @internal
-def _stay_row(m, state, place, out):
+def _stay_row(m, state, string_state, out):
     """Or in the tokens that stay inside a string, or number, from pool state ``state`` on."""
-    if slot_of(m, 2 * state + place) < 0:
+    if slot_of(m, 2 * state + string_state) < 0:
         set_reg(m, MISSING, state)
-        set_reg(m, ALTERNATIVES, place)
+        set_reg(m, ALTERNATIVES, string_state)
         return MISS_ROW
-    or_row(m, slot_of(m, 2 * state + place), out)
+    or_row(m, slot_of(m, 2 * state + string_state), out)
     return ALIVE
 
 
@@ -143,10 +143,10 @@ def _fill_rivalled(m, out, plan):
 
     Then what that says of the tokens along these items is made anew.
     """
-    known, level = reg(m, UNRIVALLED), depth(m, reg(m, FRAME))
-    set_reg(m, UNRIVALLED, known | 1 << level)
+    unrivalled, level = reg(m, UNRIVALLED), depth(m, reg(m, FRAME))
+    set_reg(m, UNRIVALLED, unrivalled | 1 << level)
     status = _fill_text(m, out, STRING, plan, True)
-    set_reg(m, UNRIVALLED, known)
+    set_reg(m, UNRIVALLED, unrivalled)
     if status >= MISS:
         return status
     restore_start(m, 0)

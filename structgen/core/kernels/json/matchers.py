@@ -50,26 +50,26 @@ def read(m, block, start, end):
         return status
     if reg(m, MISSING) > 0 and size(m, result) < 4 * MAX_CONFIGURATIONS:
         return CROWDED
-    state, place, found = _state(block), word(block, B_PLACE), reg(m, ALTERNATIVES)
+    state, offset, count = _state(block), word(block, B_PLACE), reg(m, ALTERNATIVES)
     top, length = word(state, STATE_TOP), word(state, STATE_LENGTH)
-    following = place + STATE_CONFIGURATIONS + 4 * word(state, STATE_COUNT)
+    following = offset + STATE_CONFIGURATIONS + 4 * word(state, STATE_COUNT)
     grows = grammar(m, H_UNIQUE) != 0
     set_reg(m, USED, reg(m, TOP))
-    if following + STATE_CONFIGURATIONS + 4 * found > word(block, B_TRAIL_SIZE) or top + reg(m, TOP) > size(m, arena):
+    if following + STATE_CONFIGURATIONS + 4 * count > word(block, B_TRAIL_SIZE) or top + reg(m, TOP) > size(m, arena):
         return SHORT
     if grows:
         for i in range(start, end):  # searches have written other bytes there
             set_written(m, length + i - start, data(m, i))
     if reg(m, TOP):
-        top = settle(m, top, found)
+        top = settle(m, top, count)
     new = word(block, B_TRAIL) + 8 * following
-    set_word(new, STATE_BEFORE, place)
+    set_word(new, STATE_BEFORE, offset)
     set_word(new, STATE_STEPS, word(state, STATE_STEPS) + 1)
     set_word(new, STATE_TOP, top)
     set_word(new, STATE_LENGTH, length + end - start if grows else 0)
     set_word(new, STATE_ENDED, 0)
-    set_word(new, STATE_COUNT, found)
-    for i in range(4 * found):
+    set_word(new, STATE_COUNT, count)
+    for i in range(4 * count):
         set_word(new, STATE_CONFIGURATIONS + i, result(m, i))
     set_word(block, B_DROPPED, word(block, B_DROPPED) + reg(m, MISSING))
     set_word(block, B_PLACE, following)

@@ -4,11 +4,11 @@ from structgen.core.kernels.jit import internal
 from structgen.core.kernels.json.existentials import entry_alive, others_alive
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.keys import (
-    behind,
     count_missing,
     has_missing_below,
     is_ordered,
     key_words,
+    last_key_bit,
     needs_skipped,
     seen,
 )
@@ -28,7 +28,7 @@ def admissible(m, record, frame, entry):
         return False
     if not is_ordered(m):
         return True
-    if behind(m, record, frame) >= bit:
+    if last_key_bit(m, record, frame) >= bit:
         return False
     if has_missing_below(m, record, frame, bit):
         return False

@@ -83,26 +83,26 @@ def string_plan(m):
     (a limit is near). 4: stay row cut by length row, then walk what has a quote. 5: the same, but that limits matter
     before the row is cut, so that longer tokens are walked.
     """
-    place = reg(m, Q) & 15
+    string_state = reg(m, Q) & 15
     record = reg(m, A) & LOW32
     universal = (reg(m, B) & LOW32) == limit(m, L_UNIVERSAL)
-    if place > ESCAPE:
+    if string_state > ESCAPE:
         return 0
     if record == 0:
-        return 2 if universal and place == BODY else 1
+        return 2 if universal and string_state == BODY else 1
     least, most = grammar(m, record + S_MIN), grammar(m, record + S_MAX)
     room = most - (reg(m, B) >> 32) if most >= 0 else 1 << 30
     longest = _longest(m)
     table = grammar(m, record + S_DISTANCES)
     if table == 0:
         if room >= longest:
-            return 2 if universal and place == BODY else 1
-        return 3 if universal and place == BODY else 0
+            return 2 if universal and string_state == BODY else 1
+        return 3 if universal and string_state == BODY else 0
     slack = grammar(m, table + D_SLACK)
     possible = slack >= 0 and (most < 0 or least + slack <= most)
     if possible and slack <= room - longest:
         return 1
-    if place != BODY or flags(m, reg(m, B) & LOW32) & PARTIAL:
+    if string_state != BODY or flags(m, reg(m, B) & LOW32) & PARTIAL:
         return 0
     return 4 if possible and slack == 0 else 5
 
@@ -126,11 +126,11 @@ def key_plan(m):
     are read, since undeclared keys may run out; and walk.
     """
     record = load(m, reg(m, FRAME)) & LOW32
-    place = reg(m, Q) & 15
-    if place > ESCAPE:
+    string_state = reg(m, Q) & 15
+    if string_state > ESCAPE:
         return 0
     runs_out = grammar(m, record + O_NARROW) != 0 and _may_run_out(m, record)
-    if runs_out and (place != BODY or grammar(m, record + O_COUNTS) != 0):
+    if runs_out and (string_state != BODY or grammar(m, record + O_COUNTS) != 0):
         return 0
     if grammar(m, record + O_COUNTS) and not all_classes_alive(m, record, reg(m, FRAME)):
         return 0
@@ -138,10 +138,10 @@ def key_plan(m):
     if reg(m, Q) & ~15 == OTHER_KEY:
         if runs_out:
             return 0 if flags(m, reg(m, A) & LOW32) & PARTIAL else 5
-        if simple and (reg(m, A) & LOW32) == limit(m, L_UNIVERSAL) and place == BODY:
+        if simple and (reg(m, A) & LOW32) == limit(m, L_UNIVERSAL) and string_state == BODY:
             return 2
         return 1
-    if place != BODY or not others_admissible(m, record, reg(m, FRAME)):
+    if string_state != BODY or not others_admissible(m, record, reg(m, FRAME)):
         return 0
     if grammar(m, record + O_COUNT) > 0 and table_inside_sequence(m, grammar(m, record + O_ENTRIES), reg(m, B)):
         return 0

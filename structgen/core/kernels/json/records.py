@@ -67,13 +67,13 @@ _string.select = S_KIND, {
     S_DFA: "string of a DFA", S_ENUM: "string of an enumeration", S_SORTED: "string of sorted texts"
 }  # fmt: skip
 _dfa = _record("string of a DFA", DFA_STRING, like=_string)
-_dfa.start(_c.STRING_START, at=S_START)
-_dfa.whole(at=S_MIN)
-_dfa.whole(-1, at=S_MAX)
+_dfa.start(_c.STRING_START, offset=S_START)
+_dfa.whole(offset=S_MIN)
+_dfa.whole(-1, offset=S_MAX)
 _enumeration = _record("string of an enumeration", ENUM_STRING, like=_string)
-_enumeration.many("word", S_COUNT, at=S_ENTRIES)
-_enumeration.whole(1, at=S_COUNT)
-_record("string of sorted texts", like=_string).whole(at=S_ENTRIES)
+_enumeration.many("word", S_COUNT, offset=S_ENTRIES)
+_enumeration.whole(1, offset=S_COUNT)
+_record("string of sorted texts", like=_string).whole(offset=S_ENTRIES)
 
 # --- table of lengths (checked as a whole): first pool state, row length, period, slack (-1: none), then rows: least
 # accepted length >= k still to come, or -1. Slack: how much more than k that may be, in any state behind a byte.
@@ -85,11 +85,11 @@ E_OFFSET, E_LENGTH = _word.text()
 E_CHILD = _word.word()  # of a key: node, or choices if members are to be found; -1: it may not be there
 E_BIT = _word.word()
 E_SIZE = _word.size
-_record("key", like=_word).ref("node", -1, at=E_CHILD)
-_record("key with choices", like=_word).ref("choices", -1, at=E_CHILD)
+_record("key", like=_word).ref("node", -1, offset=E_CHILD)
+_record("key with choices", like=_word).ref("choices", -1, offset=E_CHILD)
 
 # --- choices of a member: their number, then the node of each and the existentials that it meets ----
-_record("choices").behind("choice")
+_record("choices").followed_by("choice")
 _ref("choices")
 _choice = _record("choice")
 _choice.ref("node")
@@ -121,19 +121,19 @@ _any.select = O_EXISTENTIALS, {0: "plain object", _c.OTHERWISE: "existential obj
 UNIVERSAL = 0  # the pool state in which any string starts
 for _name, _key, _member in (("plain", "key", "node"), ("existential", "key with choices", "choices")):
     _begun = _record(f"{_name} object", like=_object)
-    _begun.many(_key, O_COUNT, at=O_ENTRIES)
+    _begun.many(_key, O_COUNT, offset=O_ENTRIES)
     _begun.select = O_OTHERS, {_kind: f"{_name} object {_kind}" for _kind in (NO_OTHERS, ONE_CLASS, CLASSES)}
     _none, _one, _more = (
         _record(f"{_name} object {_kind}", OBJECT, like=_begun) for _kind in (NO_OTHERS, ONE_CLASS, CLASSES)
     )
-    _one.whole(UNIVERSAL, UNIVERSAL, at=O_START)
-    _one.whole(1, 1, at=O_CLASSES)
-    _one.ref(_member, at=O_CHILD)
-    _more.start(_c.CLASSES_START, at=O_START)
-    _more.whole(1, at=O_CLASSES)
-    _more.many(f"{_member} ref", O_CLASSES, 1, at=O_CHILD)
+    _one.whole(UNIVERSAL, UNIVERSAL, offset=O_START)
+    _one.whole(1, 1, offset=O_CLASSES)
+    _one.ref(_member, offset=O_CHILD)
+    _more.start(_c.CLASSES_START, offset=O_START)
+    _more.whole(1, offset=O_CLASSES)
+    _more.many(f"{_member} ref", O_CLASSES, 1, offset=O_CHILD)
     for _without in (_none, _one, _more) if _name == "plain" else (_none, _one):
-        _without.whole(0, 0, at=O_COUNTS)
+        _without.whole(0, 0, offset=O_COUNTS)
 _dependent = _record("dependent")  # a key, by its bit, and the set of those that it requires
 _dependent.whole()
 _dependent.whole()
@@ -153,9 +153,9 @@ _array.select = A_UNIQUE, {0: "array", DISTINCT: "array", PAIRED: "paired array"
 _record("array", ARRAY, like=_array)
 _record("item").ref("node", -1)
 _paired = _record("paired array", ARRAY, like=_array)
-_paired.whole(0, 0, at=A_PREFIXES)
-_paired.whole(-1, -1, at=A_MAX)
-_paired.ref("any array", at=A_PAIRED)
+_paired.whole(0, 0, offset=A_PREFIXES)
+_paired.whole(-1, -1, offset=A_MAX)
+_paired.ref("any array", offset=A_PAIRED)
 _any_array = _record("any array", like=_array)
 _any_array.select = R_KIND, {R_ARRAY: "plain array"}
 
@@ -167,7 +167,7 @@ T_ENDLESS = _counted.whole(0, 1)  # whether it has endlessly many completions
 T_COUNT = _counted.word()
 T_CHOICES = _counted.many("transition", T_COUNT)
 _counted.word()
-_counted.whole(0, 1, at=A_UNIQUE)
+_counted.whole(0, 1, offset=A_UNIQUE)
 _counted.size = A_SIZE
 _transition = _record("transition")
 _transition.ref("node")

@@ -28,7 +28,7 @@ def _restorer(read):
 
 
 save_stack, restore_stack = _saver(set_stack), _restorer(stack)
-save_own, restore_own = _saver(set_own), _restorer(own)
+save_level, restore_level = _saver(set_level_state), _restorer(level_state)
 save_start, restore_start = _saver(set_start), _restorer(start)
 save_cross, restore_cross = _saver(set_cross), _restorer(cross)
 save_probe, restore_probe = _saver(set_probe), _restorer(probe)

@@ -20,10 +20,10 @@ from structgen.core.kernels.sorted.masks import depth_of, entry_of, stepped
 @internal
 def _enter(m, level, entry, last, points):
     """Write a level of the walk: the interval, code points, where in it the search for the next child goes on."""
-    set_own(m, 4 * level, entry)
-    set_own(m, 4 * level + 1, last)
-    set_own(m, 4 * level + 2, points)
-    set_own(m, 4 * level + 3, entry)
+    set_level_state(m, 4 * level, entry)
+    set_level_state(m, 4 * level + 1, last)
+    set_level_state(m, 4 * level + 2, points)
+    set_level_state(m, 4 * level + 3, entry)
 
 
 @internal
@@ -40,7 +40,7 @@ def fill_sorted(m, out):
     while i < hi:
         packed = plain_node(m, i)
         level, end = packed >> PLAIN_DEPTH & DEPTH_MASK, packed >> PLAIN_END & END_MASK
-        entry, last, points = own(m, 4 * level), own(m, 4 * level + 1), own(m, 4 * level + 2)
+        entry, last, points = level_state(m, 4 * level), level_state(m, 4 * level + 1), level_state(m, 4 * level + 2)
         if packed < 0:  # a quote, a backslash, what no string has
             restore_start(m, 0)
             set_reg(m, B, (entry << DEPTH_BITS | (depth + level)) + START)
@@ -49,12 +49,12 @@ def fill_sorted(m, out):
                 return status
             i = end
             continue
-        first, after, points = stepped(texts, own(m, 4 * level + 3), last, depth + level, points, packed & 255)
-        set_own(m, 4 * level + 3, max(first, after))
+        first, after, points = stepped(texts, level_state(m, 4 * level + 3), last, depth + level, points, packed & 255)
+        set_level_state(m, 4 * level + 3, max(first, after))
         if first >= after:
             i = end
             continue
-        if 4 * level + 8 > size(m, own):
+        if 4 * level + 8 > size(m, level_state):
             return FULL
         _enter(m, level + 1, first, after, points)
         set_tokens(m, node_field(m, 4 * i + NODE_TOKEN), out)

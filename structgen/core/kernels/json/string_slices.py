@@ -35,14 +35,14 @@ def _worth(m, kinds, points):
 @internal
 def _live_kinds(m, state):
     """The kinds all of whose characters may come next."""
-    found = (1 << NON_ASCII_KIND) - 1
+    kinds = (1 << NON_ASCII_KIND) - 1
     for byte in range(0x20, 0x80):
         if pool(m, state * 256 + byte) < 0:
-            found &= ~(1 << kind(m, byte))
+            kinds &= ~(1 << kind(m, byte))
     for spaces in range(2):
         if wide(m, 2 * state + spaces) >= 0:
-            found |= 1 << (NON_ASCII_KIND + spaces)
-    return found
+            kinds |= 1 << (NON_ASCII_KIND + spaces)
+    return kinds
 
 
 @internal
@@ -82,17 +82,17 @@ def _reach(m, state, kinds, most, states):
     begin_states(m, state)
     count, done, points = 1, 0, 0
     while points < most and done < count:
-        behind = count
-        while done < behind:
+        level_end = count
+        while done < level_end:
             current, last = search(m, done), -1
             done += 1
             for byte in range(0x20, 0x82):  # the last two stand for the characters beyond ASCII
-                own = kind(m, byte) if byte < 0x80 else NON_ASCII_KIND + byte - 0x80
-                if kinds >> own & 1 == 0:
+                byte_kind = kind(m, byte) if byte < 0x80 else NON_ASCII_KIND + byte - 0x80
+                if kinds >> byte_kind & 1 == 0:
                     continue
                 following = pool(m, current * 256 + byte) if byte < 0x80 else wide(m, 2 * current + byte - 0x80)
                 if following < 0:
-                    return 32 * points + own
+                    return 32 * points + byte_kind
                 if following != last:
                     last = following
                     count = add_state(m, count, following)
@@ -118,8 +118,8 @@ def _find(m, state, states):
     for _ in range(MAX_TRIES):
         if _worth(m, kinds, most) <= worth:
             break
-        found = _reach(m, state, kinds, most, states)
-        points, ends = found >> 5, found & 31
+        reached = _reach(m, state, kinds, most, states)
+        points, ends = reached >> 5, reached & 31
         if _worth(m, kinds, points) > worth:
             best, worth = kinds | points << 32, _worth(m, kinds, points)
         if ends == GIVEN_UP:
@@ -135,16 +135,16 @@ def safe_text(m, state):
     At least 1 (of no kinds); the number of code points of the longest token, or more, stands for any. Kept in the pool:
     callers hold its lock. Of states that a search came by it knows something, but perhaps not the most (`NOTED`).
     """
-    known = safe(m, state)
-    if known == 0:
-        known = _find(m, state, FEW_STATES)
-        set_safe(m, state, known)
-    return known
+    safe_kinds = safe(m, state)
+    if safe_kinds == 0:
+        safe_kinds = _find(m, state, FEW_STATES)
+        set_safe(m, state, safe_kinds)
+    return safe_kinds
 
 
 @internal
 def safest_text(m, state):
     """The same for a state whose row is made: looked for further."""
-    known = _find(m, state, MAX_STATES)
-    set_safe(m, state, known)
-    return known
+    safe_kinds = _find(m, state, MAX_STATES)
+    set_safe(m, state, safe_kinds)
+    return safe_kinds

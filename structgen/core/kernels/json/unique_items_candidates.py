@@ -23,39 +23,41 @@ def _begins_number(byte):
 
 
 @internal
-def _skip_between(m, place, end):
+def _skip_between(m, position, end):
     """The first place from one on, before ``end``, that is no whitespace, comma or colon; or ``end``."""
-    while place < end and (written(m, place) <= 0x20 or written(m, place) == 0x2C or written(m, place) == 0x3A):
-        place += 1
-    return place
+    while position < end and (
+        written(m, position) <= 0x20 or written(m, position) == 0x2C or written(m, position) == 0x3A
+    ):
+        position += 1
+    return position
 
 
 @internal
-def _closed(m, place, end):
+def _closed(m, position, end):
     """The place behind the value or key at a place; -1: it is not known to be over before ``end``."""
     level = 0
-    while place < end:
-        byte = written(m, place)
+    while position < end:
+        byte = written(m, position)
         if byte == 0x22:
-            place += 1
-            while place < end and written(m, place) != 0x22:
-                place += 2 if written(m, place) == BACKSLASH else 1
-            place += 1
-            if place > end:
+            position += 1
+            while position < end and written(m, position) != 0x22:
+                position += 2 if written(m, position) == BACKSLASH else 1
+            position += 1
+            if position > end:
                 return -1
         elif is_scalar_byte(byte):
-            while place < end and is_scalar_byte(written(m, place)):
-                place += 1
-            if place >= end:
+            while position < end and is_scalar_byte(written(m, position)):
+                position += 1
+            if position >= end:
                 return -1
         else:
             if byte == 0x7B or byte == 0x5B:
                 level += 1
             elif byte == 0x7D or byte == 0x5D:
                 level -= 1
-            place += 1
+            position += 1
         if level == 0:
-            return place
+            return position
     return -1
 
 
@@ -69,21 +71,21 @@ def _may_equal(m, one, two, end):
     one, two = skip_blank(m, one), _skip_between(m, two, end)
     if two >= end or written(m, two) != 0x7B or written(m, one) != 0x7B:
         return _may_equal_plainly(m, one, two, end)
-    place = _skip_between(m, two + 1, end)
-    while place < end and written(m, place) == 0x22:
-        value = _closed(m, place, end)
+    position = _skip_between(m, two + 1, end)
+    while position < end and written(m, position) == 0x22:
+        value = _closed(m, position, end)
         if value < 0:
             return True
         value = _skip_between(m, value, end)
-        same = find_member(m, one + 1, place, end)
+        same = find_member(m, one + 1, position, end)
         if same < 0 or value >= end:
             return same >= 0
-        place = _closed(m, value, end)
-        if place < 0:
+        position = _closed(m, value, end)
+        if position < 0:
             return _may_equal_plainly(m, same, value, end)
         if not equal_values(m, same, value, end):
             return False
-        place = _skip_between(m, place, end)
+        position = _skip_between(m, position, end)
     return True
 
 
@@ -116,7 +118,7 @@ def rivals(m, frame, end):
     At most: see `_may_equal`. (Where ``nesting`` is too small, ``regs[TOO_DEEP]`` is set.)
     """
     start = load(m, frame + F_START)
-    found, level = 0, 1
+    count, level = 0, 1
     set_search(m, 0, load(m, frame + F_OTHERS))
     while level > 0:
         level -= 1
@@ -126,38 +128,38 @@ def rivals(m, frame, end):
         if level + 2 > size(m, search):
             return (load(m, frame) >> 32) - 1
         if _may_equal(m, load(m, node + K_START), start, end):
-            found += 1
+            count += 1
         set_search(m, level, load(m, node + K_LEFT))
         set_search(m, level + 1, load(m, node + K_LEFT + 1))
         level += 2
-    return found
+    return count
 
 
 @internal
-def _text_point(m, at):
+def _text_point(m, position):
     """(code point of a table's text at a place, place behind it)."""
-    byte = text(m, at)
+    byte = text(m, position)
     if byte < 0x80:
-        return byte, at + 1
+        return byte, position + 1
     tail = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
     point = byte & (0x3F >> tail)
     for i in range(tail):
-        point = (point << 6) | (text(m, at + 1 + i) & 0x3F)
-    return point, at + 1 + tail
+        point = (point << 6) | (text(m, position + 1 + i) & 0x3F)
+    return point, position + 1 + tail
 
 
 @internal
-def _is_text(m, place, at, end):
-    """Whether the finished value at a place is the string that a table's text spells from ``at`` to ``end``."""
-    place = skip_blank(m, place)
-    if written(m, place) != 0x22:
+def _is_text(m, position, offset, end):
+    """Whether the finished value at a place is the string that a table's text spells from ``offset`` to ``end``."""
+    position = skip_blank(m, position)
+    if written(m, position) != 0x22:
         return False
-    place += 1
+    position += 1
     while True:
-        point, place = written_point(m, place)
-        if point < 0 or at >= end:
-            return point < 0 and at >= end
-        other, at = _text_point(m, at)
+        point, position = written_point(m, position)
+        if point < 0 or offset >= end:
+            return point < 0 and offset >= end
+        other, offset = _text_point(m, offset)
         if point != other:
             return False
 
@@ -168,8 +170,8 @@ def _is_item(m, frame, entry):
     root, hashed = load(m, frame + F_OTHERS), HASH_START
     first = grammar(m, entry + E_OFFSET)
     end = first + grammar(m, entry + E_LENGTH)
-    for at in range(first, end):
-        hashed = hash_byte(hashed, text(m, at))
+    for position in range(first, end):
+        hashed = hash_byte(hashed, text(m, position))
     hashed = mixed(STRING_TAG, hashed)
     while True:
         node = lookup(m, root, hashed)
@@ -201,15 +203,15 @@ def unrivalled(m):
 
     That stays so, whatever comes, until the item ends; and then it is a new one.
     """
-    frame, found = reg(m, FRAME), 0
+    frame, levels = reg(m, FRAME), 0
     while frame >= 0:
         head = load(m, frame)
         level = depth(m, frame)
         if level < SEEN_BITS and is_distinct(m, head & LOW32):
             if head >> 32 <= 1 or rivals(m, frame, reg(m, WRITTEN)) == 0:
-                found |= 1 << level
+                levels |= 1 << level
         frame = load(m, frame + F_PARENT)
-    return found if reg(m, TOO_DEEP) == 0 else 0
+    return levels if reg(m, TOO_DEEP) == 0 else 0
 
 
 @internal

@@ -9,27 +9,27 @@ from structgen.core.kernels.memory import size
 
 
 @internal
-def written_point(m, place):
-    """(code point of a string's text at ``place``, place behind it); the point is -1 at the closing quote."""
-    byte = written(m, place)
+def written_point(m, position):
+    """(code point of a string's text at ``position``, place behind it); the point is -1 at the closing quote."""
+    byte = written(m, position)
     if byte == 0x22:
-        return -1, place + 1
+        return -1, position + 1
     if byte < 0x80 and byte != 0x5C:
-        return byte, place + 1
+        return byte, position + 1
     if byte != 0x5C:
         tail = 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
         point = byte & (0x3F >> tail)
         for i in range(tail):
-            point = (point << 6) | (written(m, place + 1 + i) & 0x3F)
-        return point, place + 1 + tail
-    byte = written(m, place + 1)
+            point = (point << 6) | (written(m, position + 1 + i) & 0x3F)
+        return point, position + 1 + tail
+    byte = written(m, position + 1)
     if byte != 0x75:
         point = simple_escape(m, byte)
-        return 0x2F if point < 0 else point, place + 2
-    point = written_unit(m, place + 2)
+        return 0x2F if point < 0 else point, position + 2
+    point = written_unit(m, position + 2)
     if 0xD800 <= point <= 0xDBFF:
-        return 0x10000 + ((point - 0xD800) << 10) + written_unit(m, place + 8) - 0xDC00, place + 12
-    return point, place + 6
+        return 0x10000 + ((point - 0xD800) << 10) + written_unit(m, position + 8) - 0xDC00, position + 12
+    return point, position + 6
 
 
 @internal
@@ -72,11 +72,11 @@ def _equal_scalars(m, one, two, limit):
 
 
 @internal
-def _skip_string(m, place):
+def _skip_string(m, position):
     """The place behind a string, from behind its opening quote on."""
-    while written(m, place) != 0x22:
-        place += 2 if written(m, place) == 0x5C else 1
-    return place + 1
+    while written(m, position) != 0x22:
+        position += 2 if written(m, position) == 0x5C else 1
+    return position + 1
 
 
 @internal
@@ -86,63 +86,63 @@ def is_scalar_byte(byte):
 
 
 @internal
-def _skip_value(m, place, limit):
-    """The place behind the value that starts at ``place``."""
+def _skip_value(m, position, limit):
+    """The place behind the value that starts at ``position``."""
     depth = 0
     while True:
-        byte = written(m, place)
+        byte = written(m, position)
         if byte == 0x22:
-            place = _skip_string(m, place + 1)
+            position = _skip_string(m, position + 1)
         elif is_scalar_byte(byte):
-            while place < limit and is_scalar_byte(written(m, place)):
-                place += 1
+            while position < limit and is_scalar_byte(written(m, position)):
+                position += 1
         else:
             if byte == 0x7B or byte == 0x5B:
                 depth += 1
             elif byte == 0x7D or byte == 0x5D:
                 depth -= 1
-            place += 1
+            position += 1
         if depth == 0:
-            return place
+            return position
 
 
 @internal
-def _next_part(m, place):
+def _next_part(m, position):
     """The place of the next item or member, from behind the opening bracket or the part before on; -1: none."""
-    place = skip_blank(m, place)
-    byte = written(m, place)
+    position = skip_blank(m, position)
+    byte = written(m, position)
     if byte == 0x7D or byte == 0x5D:
         return -1
-    return skip_blank(m, place + 1) if byte == 0x2C else place
+    return skip_blank(m, position + 1) if byte == 0x2C else position
 
 
 @internal
-def _member_value(m, place):
+def _member_value(m, position):
     """The place of a member's value."""
-    return skip_blank(m, skip_blank(m, _skip_string(m, place + 1)) + 1)
+    return skip_blank(m, skip_blank(m, _skip_string(m, position + 1)) + 1)
 
 
 @internal
-def find_member(m, place, key, limit):
+def find_member(m, position, key, limit):
     """The place of the value that an object, from behind its bracket on, has for the key at ``key``; -1: none."""
-    place = _next_part(m, place)
-    while place >= 0:
-        value = _member_value(m, place)
-        if _equal_strings(m, place + 1, key + 1):
+    position = _next_part(m, position)
+    while position >= 0:
+        value = _member_value(m, position)
+        if _equal_strings(m, position + 1, key + 1):
             return value
-        place = _next_part(m, _skip_value(m, value, limit))
+        position = _next_part(m, _skip_value(m, value, limit))
     return -1
 
 
 @internal
-def _count_parts(m, place, limit):
+def _count_parts(m, position, limit):
     """How many members or items a container has, from behind its bracket on."""
-    is_object = written(m, place - 1) == 0x7B
+    is_object = written(m, position - 1) == 0x7B
     count = 0
-    place = _next_part(m, place)
-    while place >= 0:
+    position = _next_part(m, position)
+    while position >= 0:
         count += 1
-        place = _next_part(m, _skip_value(m, _member_value(m, place) if is_object else place, limit))
+        position = _next_part(m, _skip_value(m, _member_value(m, position) if is_object else position, limit))
     return count
 
 

@@ -41,50 +41,50 @@ def _hash_point(value, point):
 
 
 @internal
-def written_unit(m, place):
+def written_unit(m, position):
     """The UTF-16 unit of four hexadecimal digits in the text."""
     unit = 0
     for i in range(4):
-        unit = (unit << 4) | hex_value(written(m, place + i))
+        unit = (unit << 4) | hex_value(written(m, position + i))
     return unit
 
 
 @internal
-def _hash_string(m, place):
-    """(hash of what a string stands for, place behind it); ``place`` is behind the opening quote."""
+def _hash_string(m, position):
+    """(hash of what a string stands for, place behind it); ``position`` is behind the opening quote."""
     value = HASH_START
     while True:
-        byte = written(m, place)
-        place += 1
+        byte = written(m, position)
+        position += 1
         if byte == 0x22:
-            return value, place
+            return value, position
         if byte != 0x5C:
             value = hash_byte(value, byte)
             continue
-        byte = written(m, place)
-        place += 1
+        byte = written(m, position)
+        position += 1
         if byte != 0x75:
             point = simple_escape(m, byte)
             value = hash_byte(value, 0x2F if point < 0 else point)
             continue
-        point = written_unit(m, place)
-        place += 4
+        point = written_unit(m, position)
+        position += 4
         if 0xD800 <= point <= 0xDBFF:
-            point = 0x10000 + ((point - 0xD800) << 10) + written_unit(m, place + 2) - 0xDC00
-            place += 6
+            point = 0x10000 + ((point - 0xD800) << 10) + written_unit(m, position + 2) - 0xDC00
+            position += 6
         value = _hash_point(value, point)
 
 
 @internal
-def number_parts(m, place, limit):
+def number_parts(m, position, limit):
     """(sign, place of the first significant digit, how many there are, power of ten of the last, place behind)."""
     sign = 0
-    if written(m, place) == 0x2D:
+    if written(m, position) == 0x2D:
         sign = 1
-        place += 1
-    first, digits, zeros, scale, fraction = place, 0, 0, 0, False
-    while place < limit:
-        byte = written(m, place)
+        position += 1
+    first, digits, zeros, scale, fraction = position, 0, 0, 0, False
+    while position < limit:
+        byte = written(m, position)
         if byte == 0x2E:
             fraction = True
         elif 0x30 <= byte <= 0x39:
@@ -92,7 +92,7 @@ def number_parts(m, place, limit):
                 scale -= 1
             if byte != 0x30:
                 if digits == 0:
-                    first = place
+                    first = position
                     zeros = 0
                 digits += zeros + 1
                 zeros = 0
@@ -100,60 +100,60 @@ def number_parts(m, place, limit):
                 zeros += 1
         else:
             break
-        place += 1
+        position += 1
     scale += zeros
-    if place < limit and (written(m, place) | 0x20) == 0x65:
-        place += 1
-        negative = written(m, place) == 0x2D
-        if negative or written(m, place) == 0x2B:
-            place += 1
+    if position < limit and (written(m, position) | 0x20) == 0x65:
+        position += 1
+        negative = written(m, position) == 0x2D
+        if negative or written(m, position) == 0x2B:
+            position += 1
         exponent = 0
-        while place < limit and 0x30 <= written(m, place) <= 0x39:
-            exponent = min(exponent * 10 + written(m, place) - 0x30, MAX_SCALE)
-            place += 1
+        while position < limit and 0x30 <= written(m, position) <= 0x39:
+            exponent = min(exponent * 10 + written(m, position) - 0x30, MAX_SCALE)
+            position += 1
         scale += -exponent if negative else exponent
     if digits == 0:
-        return 0, first, 0, 0, place
-    return sign, first, digits, scale, place
+        return 0, first, 0, 0, position
+    return sign, first, digits, scale, position
 
 
 @internal
-def _hash_number(m, place, limit):
+def _hash_number(m, position, limit):
     """(hash of a number's value, place behind it): its sign, significant digits and power of ten."""
-    sign, place, digits, scale, behind = number_parts(m, place, limit)
+    sign, position, digits, scale, after = number_parts(m, position, limit)
     value = mixed(mixed(NUMBER_TAG, sign), scale)
     while digits > 0:
-        byte = written(m, place)
+        byte = written(m, position)
         if byte != 0x2E:
             value = hash_byte(value, byte)
             digits -= 1
-        place += 1
-    return _finalised(value), behind
+        position += 1
+    return _finalised(value), after
 
 
 @internal
-def skip_blank(m, place):
+def skip_blank(m, position):
     """The first place from one on that is no whitespace."""
-    while written(m, place) <= 0x20:
-        place += 1
-    return place
+    while written(m, position) <= 0x20:
+        position += 1
+    return position
 
 
 @internal
-def _hash_scalar(m, place, limit):
+def _hash_scalar(m, position, limit):
     """(hash, place behind) of a string, number or literal."""
-    byte = written(m, place)
+    byte = written(m, position)
     if byte == 0x22:
-        value, place = _hash_string(m, place + 1)
-        return mixed(STRING_TAG, value), place
+        value, position = _hash_string(m, position + 1)
+        return mixed(STRING_TAG, value), position
     if byte == 0x2D or 0x30 <= byte <= 0x39:
-        return _hash_number(m, place, limit)
-    return mixed(WORD_TAG, byte), place + (5 if byte == 0x66 else 4)
+        return _hash_number(m, position, limit)
+    return mixed(WORD_TAG, byte), position + (5 if byte == 0x66 else 4)
 
 
 @internal
-def hash_value(m, place, limit):
-    """The hash of the JSON value in the text from ``place``, which ends before ``limit``: equal for equal values.
+def hash_value(m, position, limit):
+    """The hash of the JSON value in the text from ``position``, which ends before ``limit``: equal for equal values.
 
     ``nesting`` holds (hash so far, hash of the key) of each open container. Objects add up their members, since their
     order does not matter. Where it is too small, ``regs[TOO_DEEP]`` is set.
@@ -161,8 +161,8 @@ def hash_value(m, place, limit):
     depth = 0
     room = size(m, nesting) // 3
     while True:
-        place = skip_blank(m, place)
-        byte = written(m, place)
+        position = skip_blank(m, position)
+        byte = written(m, position)
         if byte == 0x7B or byte == 0x5B:
             if depth == room:
                 set_reg(m, TOO_DEEP, 1)
@@ -171,18 +171,18 @@ def hash_value(m, place, limit):
             set_nesting(m, 3 * depth + 1, 0)
             set_nesting(m, 3 * depth + 2, byte)
             depth += 1
-            place = skip_blank(m, place + 1)
-            if written(m, place) != byte + 2:
+            position = skip_blank(m, position + 1)
+            if written(m, position) != byte + 2:
                 if byte == 0x7B:
-                    key, place = _hash_string(m, place + 1)
+                    key, position = _hash_string(m, position + 1)
                     set_nesting(m, 3 * depth - 2, key)
-                    place = skip_blank(m, place) + 1
+                    position = skip_blank(m, position) + 1
                 continue
             depth -= 1
             value = mixed(byte, nesting(m, 3 * depth))
-            place += 1
+            position += 1
         else:
-            value, place = _hash_scalar(m, place, limit)
+            value, position = _hash_scalar(m, position, limit)
         while depth > 0:
             opened = nesting(m, 3 * depth - 1)
             total = nesting(m, 3 * depth - 3)
@@ -191,15 +191,15 @@ def hash_value(m, place, limit):
             else:
                 total = mixed(total, value)
             set_nesting(m, 3 * depth - 3, total)
-            place = skip_blank(m, place)
-            byte = written(m, place)
-            place += 1
+            position = skip_blank(m, position)
+            byte = written(m, position)
+            position += 1
             if byte == 0x2C:
                 if opened == 0x7B:
-                    place = skip_blank(m, place)
-                    key, place = _hash_string(m, place + 1)
+                    position = skip_blank(m, position)
+                    key, position = _hash_string(m, position + 1)
                     set_nesting(m, 3 * depth - 2, key)
-                    place = skip_blank(m, place) + 1
+                    position = skip_blank(m, position) + 1
                 break
             depth -= 1
             value = mixed(opened, total)

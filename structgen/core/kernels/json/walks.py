@@ -13,7 +13,7 @@ from structgen.core.kernels.json.following import (
 )
 from structgen.core.kernels.json.frames import load
 from structgen.core.kernels.json.layout import *
-from structgen.core.kernels.json.registers import node, restore_own, restore_stack, save_own, save_stack
+from structgen.core.kernels.json.registers import node, restore_level, restore_stack, save_level, save_stack
 from structgen.core.kernels.json.strings import hash_byte, is_duplicate
 from structgen.core.kernels.json.tables import *
 from structgen.core.kernels.json.unique_items_candidates import rivals
@@ -34,8 +34,8 @@ def set_group(m, group, out, length, least, most, frame, hashed):
             continue
         if frame >= 0:
             value = hashed
-            for place in range(member_field(m, 4 * i + 2), member_field(m, 4 * i + 2) + member_field(m, 4 * i + 3)):
-                value = hash_byte(value, token_byte(m, place))
+            for position in range(member_field(m, 4 * i + 2), member_field(m, 4 * i + 2) + member_field(m, 4 * i + 3)):
+                value = hash_byte(value, token_byte(m, position))
             if is_duplicate(m, frame, value):
                 continue
         set_token(m, member_field(m, 4 * i + 0), out)
@@ -50,7 +50,7 @@ def walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
     ready(m, out)
     if lo >= hi:
         return ALIVE
-    base, known = node(m, lo, NODE_DEPTH), reg(m, KNOWN)
+    base, known_kinds = node(m, lo, NODE_DEPTH), reg(m, KNOWN)
     save_stack(m, 0)
     note_following(m, 0)
     half = size(m, stack) // 2
@@ -74,7 +74,7 @@ def walk(m, lo, hi, out, grouped, length, least, most, frame, hashed):
         if not may_follow(m, depth, byte):
             i = node(m, i, NODE_END)
             continue
-        if known and not grouped and has_subtree(m, i, node(m, i, NODE_END), known):
+        if known_kinds and not grouped and has_subtree(m, i, node(m, i, NODE_END), known_kinds):
             i = node(m, i, NODE_END)
             continue
         if not grouped and follows_freely(m, depth, i):
@@ -127,7 +127,7 @@ def declared_keys(m, lo, hi, out):
     those that close on one are cleared and done again exactly.
     """
     ready(m, out)
-    save_own(m, 0)
+    save_level(m, 0)
     note_declared(m, declared_level(m, 0))
     frame = reg(m, FRAME)
     i = lo
@@ -138,15 +138,15 @@ def declared_keys(m, lo, hi, out):
         if not may_follow(m, declared_level(m, depth), byte):
             i = node(m, i, NODE_END)
             continue
-        if level + 10 > size(m, own):
+        if level + 10 > size(m, level_state):
             return FULL
-        restore_own(m, level)
+        restore_level(m, level)
         set_reg(m, POSITION, reg(m, WRITTEN) + node(m, i, NODE_DEPTH))
         if reg(m, Q) == KEY and byte == 0x22:
-            at = reg(m, B) & MASK20
+            index = reg(m, B) & MASK20
             record = load(m, frame) & LOW32
-            entry = grammar(m, record + O_ENTRIES) + E_SIZE * at
-            if at < (reg(m, B) >> 20) & MASK20 and grammar(m, entry + E_LENGTH) == reg(m, B) >> 40:
+            entry = grammar(m, record + O_ENTRIES) + E_SIZE * index
+            if index < (reg(m, B) >> 20) & MASK20 and grammar(m, entry + E_LENGTH) == reg(m, B) >> 40:
                 clear_subtree(m, i, node(m, i, NODE_END), out)
                 status = exact(m, i, node(m, i, NODE_END), out)
                 if status >= MISS:
@@ -161,7 +161,7 @@ def declared_keys(m, lo, hi, out):
             continue
         set_tokens(m, node(m, i, NODE_TOKEN), out)
         if node(m, i, NODE_END) > i + 1:
-            save_own(m, level + 5)
+            save_level(m, level + 5)
             note_declared(m, declared_level(m, depth + 1))
         i += 1
     return ALIVE
@@ -181,31 +181,31 @@ def along_rivals(m, lo, hi, out):
     And of those that end it. Others stay as they are.
     """
     frame = reg(m, FRAME)
-    save_own(m, 0)
+    save_level(m, 0)
     i = lo
     while i < hi:
-        at = node(m, i, NODE_DEPTH)
-        if 5 * at + 10 > size(m, own):
+        level = node(m, i, NODE_DEPTH)
+        if 5 * level + 10 > size(m, level_state):
             return FULL
-        end, place = node(m, i, NODE_END), reg(m, WRITTEN) + at
-        restore_own(m, 5 * at)
+        end, position = node(m, i, NODE_END), reg(m, WRITTEN) + level
+        restore_level(m, 5 * level)
         if not _may_go_on(m, node(m, i, NODE_BYTE)):
             i = end
             continue
-        set_reg(m, POSITION, place)
+        set_reg(m, POSITION, position)
         status = step(m, node(m, i, NODE_BYTE), 0)
         if status >= MISS:
             return status
         if status == ALIVE and reg(m, Q) & ~15 == STRING and reg(m, FRAME) == frame:
-            if rivals(m, frame, place + 1) == 0:
+            if rivals(m, frame, position + 1) == 0:
                 i = end
             else:
-                save_own(m, 5 * at + 5)
+                save_level(m, 5 * level + 5)
                 i += 1
             continue
         clear_subtree(m, i, end, out)
         if status == ALIVE:
-            restore_own(m, 5 * at)
+            restore_level(m, 5 * level)
             status = exact(m, i, end, out)
             if status >= MISS:
                 return status

@@ -11,8 +11,8 @@ a node of a UTF-8 tree, ``config | node << 40``.
 
 - *Node* (NODE): an LALR stack: the stack below, and the state on top.
 - *Parser* (PARSER): a stack, a stack of indentations (INDENT) and how many brackets are open; the last two only under
-  an indenter. PARSER_WAY is the number of the terminal that has shown it to be live, and 1; 0: it may end, or Python
-  knows.
+  an indenter. PARSER_COMPLETION is the number of the terminal that has shown it to be live, and 1; 0: it may end, or
+  Python knows.
 - *Lexer state* (LEX): a lexer, and the terminals that may still match, in its order, with the state of each one's
   automaton: ``terminal << 32 | state``. Each automaton is of ordered threads (first match, as ``re.match``): entries of
   its table are ``state << 1 | promoted``. *promoted*: a match that ended one character ago was waiting for a lookahead,

@@ -30,10 +30,10 @@ def character_after(h, node, byte):
 @internal
 def byte_step(h, state, byte):
     """The state after a byte, DEAD if there is none; its liveness is not looked at."""
-    config, found = state & STATE_MASK, character_after(h, state >> STATE_BITS, byte)
-    if found == -1:
+    config, character = state & STATE_MASK, character_after(h, state >> STATE_BITS, byte)
+    if character == -1:
         return DEAD
-    return step(h, config, -2 - found) if found < -1 else config | (found << STATE_BITS)
+    return step(h, config, -2 - character) if character < -1 else config | (character << STATE_BITS)
 
 
 @internal

@@ -13,10 +13,10 @@ from structgen.core.kernels.lalr.tables import *
 
 
 @internal
-def _overlap(h, row, place, n):
+def _overlap(h, row, offset, n):
     """Whether ``n`` words of proofs have bits of those at a place of the heap."""
     for i in range(n):
-        if proof_at(h, row + i) & word(h, place + i):
+        if proof_at(h, row + i) & word(h, offset + i):
             return True
     return False
 
@@ -32,8 +32,8 @@ def _class_of(h, n):
     size, count, live = row_words(h, state), word(h, H_TERMINALS), NO
     for t in range(count):
         if action_at(h, state * count + t) != 0 and _overlap(h, out_from(h, state) + t * size, expected, size):
-            place, bit = r + CLASS_FITS + (t >> 6), 1 << (t & 63)
-            set_word(h, place, word(h, place) | bit)
+            offset, bit = r + CLASS_FITS + (t >> 6), 1 << (t & 63)
+            set_word(h, offset, word(h, offset) | bit)
             # An indenter has said what it has to say of a line when its newline has been read.
             if following_at(h, state * words + (t >> 6)) & bit and t != word(h, H_INDENT) and t != word(h, H_DEDENT):
                 live = YES
@@ -77,9 +77,9 @@ def class_above(h, below, state):
     put(h, 0, below)
     put(h, 1, state)
     memo = intern(h, ABOVE, 2, 1)
-    known = word(h, memo + ABOVE_VALUE)
-    if known != 0 or lacks_room(h):
-        return known
+    value = word(h, memo + ABOVE_VALUE)
+    if value != 0 or lacks_room(h):
+        return value
     words = bit_words(h)
     top, first, n = word(h, below + CLASS_FITS + words), items_from(h, state), 1
     for i in range(first, items_from(h, state + 1)):
@@ -91,10 +91,10 @@ def class_above(h, below, state):
             _put_expected(h, n, below, item_origin(h, i))
         n += words
     put(h, 0, state)
-    known = _class_of(h, n)
+    value = _class_of(h, n)
     if not lacks_room(h):
-        set_word(h, memo + ABOVE_VALUE, known)
-    return known
+        set_word(h, memo + ABOVE_VALUE, value)
+    return value
 
 
 @internal

@@ -6,7 +6,7 @@ from structgen.core.kernels.lalr import tables as _t
 _HEADER = _t.HEADER
 
 # --- tables that functions get as arguments, as numbers ---
-H_SCRATCH, H_THREAD, H_CLEAN = map(int, (_t.scratch_at, _t.start_thread, _t.clean_at))
+H_SCRATCH, H_LEXER_START, H_CLEAN = map(int, (_t.scratch_at, _t.lexer_start, _t.clean_at))
 # --- numbers ---
 (
     H_EVENT, H_TYPE, H_KEYWORD,  # what the lexer says of a character
@@ -23,7 +23,7 @@ SINK_WORDS = 1024
 # --- kinds of records and their payloads, which stand at record + 2 -------------
 NODE, INDENT, PARSER, LEX, CONFIG, FEED, CLASS, ABOVE = range(1, 9)
 NODE_CLASS, PAIR_KEY = 2, 3  # key of NODE and INDENT: what is below, and the state or column
-PARSER_LIVE, PARSER_ENDS, PARSER_NEWLINE, PARSER_WAY, PARSER_KEY = 2, 3, 4, 5, 6
+PARSER_LIVE, PARSER_ENDS, PARSER_NEWLINE, PARSER_COMPLETION, PARSER_KEY = 2, 3, 4, 5, 6
 LEX_RESETS, LEX_YIELDS, LEX_CLEAN = 2, 3, 4  # two rows of bits by terminal (clean, possible), then the key
 CONFIG_LIVE, CONFIG_EPOCH, CONFIG_MASK, CONFIG_LOOPS, CONFIG_MOVES, CONFIG_OPEN, CONFIG_OPENS = range(2, 9)
 CONFIG_KEY, CONFIG_ROW = 9, 13

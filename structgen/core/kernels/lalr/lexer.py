@@ -33,16 +33,16 @@ def _scan(h, parser, d, m):
     lexer = lexer_of(h, parser)
     put(h, 0, lexer)
     if d == 0:
-        table, first = H_THREAD, threads_from(h, lexer)
-        count = threads_from(h, lexer + 1) - first
+        table, first = H_LEXER_START, starts_from(h, lexer)
+        count = starts_from(h, lexer + 1) - first
     else:
         table, first = H_HEAP, d + lex_key(h) + 1
         count = length(h, d) - 1
     classes = word(h, H_CLASSES)
     n = 0
     for i in range(count):
-        thread = element(h, table, first + i)
-        terminal, q = thread >> 32, thread & 0xFFFFFFFF
+        candidate = element(h, table, first + i)
+        terminal, q = candidate >> 32, candidate & 0xFFFFFFFF
         entry = transition_at(h, q * classes + m)
         if entry == 0:
             continue
@@ -131,9 +131,9 @@ def step(h, config, m):
     row = _row_of(h, config)
     if row == 0:
         return DEAD
-    known = half(h, 2 * row + m)
-    if known != 0:
-        return known if known != 1 else DEAD
+    cached = half(h, 2 * row + m)
+    if cached != 0:
+        return cached if cached != 1 else DEAD
     # The fallbacks of fallbacks, down to the first whose successor is known or that has none; then back up.
     depth = 0
     current = config
@@ -146,9 +146,9 @@ def step(h, config, m):
         row = _row_of(h, current)
         if row == 0:
             return DEAD
-        known = half(h, 2 * row + m)
-        if known != 0:
-            below = known if known != 1 else DEAD
+        cached = half(h, 2 * row + m)
+        if cached != 0:
+            below = cached if cached != 1 else DEAD
             break
         if depth + word(h, H_UNKNOWNS) >= most:
             raise_flag(h, UNKNOWN_FULL)

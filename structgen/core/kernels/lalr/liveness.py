@@ -13,18 +13,18 @@ from structgen.core.kernels.memory import element, size
 @internal
 def _live_parser(h, parser):
     """YES, NO or UNKNOWN: whether some text that may come behind any clean lexeme leads from a parser to the end."""
-    known = word(h, parser + PARSER_LIVE)
-    if known != 0:
-        return known
+    cached = word(h, parser + PARSER_LIVE)
+    if cached != 0:
+        return cached
     if word(h, H_PROVED) != 0 and word(h, _class_of(h, parser) + CLASS_LIVE) == YES:
         set_word(h, parser + PARSER_LIVE, YES)
         return YES
     lexer, words = lexer_of(h, parser), bit_words(h)
     prepared = is_prepared(h, lexer) != 0
-    way = _first_fit(h, parser, H_CLEAN, lexer * words) if prepared else -1
-    if (way < 0 and not parser_ends(h, parser)) or lacks_room(h):
+    completion = _first_fit(h, parser, H_CLEAN, lexer * words) if prepared else -1
+    if (completion < 0 and not parser_ends(h, parser)) or lacks_room(h):
         return UNKNOWN
-    set_word(h, parser + PARSER_WAY, way + 1)
+    set_word(h, parser + PARSER_COMPLETION, completion + 1)
     set_word(h, parser + PARSER_LIVE, YES)
     return YES
 
@@ -46,10 +46,10 @@ def _fits(h, parser, terminal):
 
 
 @internal
-def _first_fit(h, parser, table, place):
+def _first_fit(h, parser, table, offset):
     """The first terminal, of a row of bits at a place of a table, that the parser takes; -1 if there is none."""
     for w in range(bit_words(h)):
-        remaining = element(h, table, place + w)
+        remaining = element(h, table, offset + w)
         t = 64 * w
         while remaining != 0:
             if remaining & 1 and _fits(h, parser, t):
@@ -66,20 +66,20 @@ def _class_of(h, parser):
 
 
 @internal
-def _leads_on(h, parser, place, idle):
+def _leads_on(h, parser, offset, idle):
     """Whether a terminal of a row of bits at a place of the heap, read next, leads to the end, as far as proofs tell.
 
     The end of the text, which is no lexeme, stands for what is ignored, where ``idle`` is the answer. So are newlines
     within brackets.
     """
     group, end, newline = _class_of(h, parser), word(h, H_END), word(h, H_NEWLINE)
-    ignored = (word(h, place + (end >> 6)) >> (end & 63)) & 1 != 0
+    ignored = (word(h, offset + (end >> 6)) >> (end & 63)) & 1 != 0
     if newline >= 0 and word(h, parser + PARSER_KEY + 2) > 0:
-        ignored |= (word(h, place + (newline >> 6)) >> (newline & 63)) & 1 != 0
+        ignored |= (word(h, offset + (newline >> 6)) >> (newline & 63)) & 1 != 0
     if ignored and idle:
         return True
     for w in range(bit_words(h)):
-        both = word(h, place + w) & word(h, group + CLASS_FITS + w)
+        both = word(h, offset + w) & word(h, group + CLASS_FITS + w)
         if w == end >> 6:
             both &= ~(1 << (end & 63))
         if both != 0:
@@ -143,15 +143,15 @@ def _live_cut(h, config):
     """YES, NO or UNKNOWN: whether a configuration is live, whatever lies below where its stack is cut."""
     if config == BELOW:
         return UNKNOWN
-    known = word(h, config + CONFIG_LIVE)
-    if known != 0:
-        return known
-    known = _by_class(h, config)
-    if known != UNKNOWN and not lacks_room(h):
-        set_word(h, config + CONFIG_LIVE, known)
-    elif known == UNKNOWN and not _is_prepared(h, config):
+    liveness = word(h, config + CONFIG_LIVE)
+    if liveness != 0:
+        return liveness
+    liveness = _by_class(h, config)
+    if liveness != UNKNOWN and not lacks_room(h):
+        set_word(h, config + CONFIG_LIVE, liveness)
+    elif liveness == UNKNOWN and not _is_prepared(h, config):
         note(h, -config)
-    return known
+    return liveness
 
 
 @internal
@@ -166,11 +166,11 @@ def live_state(h, state, is_cut):
     live = NO
     for i in range(below_from(h, node - 1), below_from(h, node)):
         after = step(h, config, below_at(h, i))
-        known = _live_cut(h, after) if after != DEAD else NO
-        if known == YES:
+        liveness = _live_cut(h, after) if after != DEAD else NO
+        if liveness == YES:
             set_word(h, H_UNKNOWNS, noted)
             return YES
-        if known == UNKNOWN:
+        if liveness == UNKNOWN:
             live = UNKNOWN
     return live
 
@@ -178,35 +178,35 @@ def live_state(h, state, is_cut):
 @internal
 def live_config(h, config):
     """YES, NO or UNKNOWN: whether some text leads from a configuration to the end."""
-    known = word(h, config + CONFIG_LIVE)
-    if known != 0:
-        return known
+    liveness = word(h, config + CONFIG_LIVE)
+    if liveness != 0:
+        return liveness
     parser, d = word(h, config + CONFIG_KEY), word(h, config + CONFIG_KEY + 1)
-    known = _by_class(h, config) if word(h, H_PROVED) != 0 else UNKNOWN
-    if known != UNKNOWN:
+    liveness = _by_class(h, config) if word(h, H_PROVED) != 0 else UNKNOWN
+    if liveness != UNKNOWN:
         pass
     elif d == 0:
-        known = YES if _live_parser(h, parser) == YES else UNKNOWN
+        liveness = YES if _live_parser(h, parser) == YES else UNKNOWN
     elif _first_fit(h, parser, H_HEAP, d + LEX_CLEAN) >= 0 or (
         word(h, d + LEX_RESETS) == YES and word(h, parser + PARSER_NEWLINE) == YES
     ):
-        known = YES
+        liveness = YES
     elif (
         word(h, config + CONFIG_KEY + 2) == 0
         and word(h, d + LEX_RESETS) == YES
         and length(h, d) == 2
         and word(h, parser + PARSER_NEWLINE) == NO
     ):
-        known = NO  # a newline token, and nothing else, where none fits
+        liveness = NO  # a newline token, and nothing else, where none fits
     else:
-        known = UNKNOWN
+        liveness = UNKNOWN
     if lacks_room(h):
         return UNKNOWN
-    if known != UNKNOWN:
-        set_word(h, config + CONFIG_LIVE, known)
+    if liveness != UNKNOWN:
+        set_word(h, config + CONFIG_LIVE, liveness)
         if d == 0:
-            set_word(h, parser + PARSER_LIVE, known)
-    return known
+            set_word(h, parser + PARSER_LIVE, liveness)
+    return liveness
 
 
 @internal
@@ -218,11 +218,11 @@ def config_ends(h, config):
             return parser_ends(h, parser)
         first = d + lex_key(h) + 1
         for i in range(length(h, d) - 1):
-            thread = word(h, first + i)
-            q = thread & 0xFFFFFFFF
+            candidate = word(h, first + i)
+            q = candidate & 0xFFFFFFFF
             if flags_of(h, q) & PENDING_END:  # a lookahead that the end satisfies
                 keyword = keywords_of(h, q)
-                after = match_lexeme(h, parser, thread >> 32, keyword, word(h, config + CONFIG_KEY + 3))
+                after = match_lexeme(h, parser, candidate >> 32, keyword, word(h, config + CONFIG_KEY + 3))
                 return after != DEAD and parser_ends(h, after)
         config = word(h, config + CONFIG_KEY + 2)
     return False

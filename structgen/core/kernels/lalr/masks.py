@@ -22,12 +22,12 @@ def classes_inside(h):
     for i in range(count):
         depth = trie_depth(h, i)
         deepest = max(deepest, depth)
-        found = character_after(h, level_at(h, depth), trie_byte(h, i))
-        own = CUT if found == -1 or (found > 0 and trie_token(h, i) >= 0) else 0
-        if found < -1:
-            own = 1 << ((-2 - found) % CLASS_BITS)
-        set_level_at(h, depth + 1, 0 if found < -1 else found)
-        set_inside_at(h, i, own)
+        reached = character_after(h, level_at(h, depth), trie_byte(h, i))
+        classes = CUT if reached == -1 or (reached > 0 and trie_token(h, i) >= 0) else 0
+        if reached < -1:
+            classes = 1 << ((-2 - reached) % CLASS_BITS)
+        set_level_at(h, depth + 1, 0 if reached < -1 else reached)
+        set_inside_at(h, i, classes)
     for depth in range(deepest + 2):
         set_level_at(h, depth, 0)
     for i in range(count - 1, -1, -1):  # the level below a node holds what its children found
@@ -59,11 +59,11 @@ def _stays(h, config, classes):
     while remaining != 0:
         folded = lowest_bit(remaining)
         remaining ^= 1 << folded
-        place = config + (CONFIG_MOVES if _leaves(h, config, folded) else CONFIG_LOOPS)
+        field = config + (CONFIG_MOVES if _leaves(h, config, folded) else CONFIG_LOOPS)
         if lacks_room(h):
             return False
-        set_word(h, place, word(h, place) | 1 << folded)
-        if place == config + CONFIG_MOVES:
+        set_word(h, field, word(h, field) | 1 << folded)
+        if field == config + CONFIG_MOVES:
             return False
     return True
 
@@ -93,7 +93,7 @@ def _keep_open(h, i, depth):
 def _walk(h, i, end, bits, is_cut):
     """Set the bits of the tokens at nodes ``i`` to ``end`` after which the state of the level before is live."""
     while i < end:
-        depth, behind = trie_depth(h, i), trie_end(h, i)
+        depth, subtree_end = trie_depth(h, i), trie_end(h, i)
         set_word(h, H_BUILT, min(word(h, H_BUILT), depth))
         after = byte_step(h, level_at(h, depth), trie_byte(h, i))
         if lacks_room(h):
@@ -104,13 +104,13 @@ def _walk(h, i, end, bits, is_cut):
             _keep_open(h, i, depth)
             live = NO
         if live == NO:
-            i = behind
+            i = subtree_end
             continue
         # What is not known is followed too, so that all of it is found in one walk.
         set_level_at(h, depth + 1, after)
         set_path_at(h, depth, i)
-        is_whole = behind - i > 1 and after >> STATE_BITS == 0 and _stays(h, after, inside_at(h, i))
-        following = behind if is_whole else i + 1
+        is_whole = subtree_end - i > 1 and after >> STATE_BITS == 0 and _stays(h, after, inside_at(h, i))
+        following = subtree_end if is_whole else i + 1
         _set_tokens(h, bits, i, following)
         i = following
 
@@ -137,11 +137,11 @@ def _walk_open(h, config, first, count, bits, is_cut):
 
 
 @internal
-def _row_address(h, place):
+def _row_address(h, index):
     """The address of a row among the masks that were found."""
     width = word(h, H_WIDTH)
-    within(width * place, width, size(h, mask_at))
-    return address(h, mask_at) + 4 * width * place
+    within(width * index, width, size(h, mask_at))
+    return address(h, mask_at) + 4 * width * index
 
 
 @internal
@@ -149,20 +149,20 @@ def _keep_row(h, config, out):
     """Keep the row at address ``out`` as a configuration's, with the list of what is open."""
     if word(h, config + CONFIG_OPEN) == 0 and word(h, H_OPENS) > 0:  # else it is there since an earlier epoch
         n = word(h, H_OPENS)
-        place = allocate(h, (n + 1) >> 1)
+        stored = allocate(h, (n + 1) >> 1)
         if lacks_room(h):
             return
         for j in range(n):
-            set_half(h, 2 * place + j, open_at(h, j))
-        set_word(h, config + CONFIG_OPEN, place)
+            set_half(h, 2 * stored + j, open_at(h, j))
+        set_word(h, config + CONFIG_OPEN, stored)
         set_word(h, config + CONFIG_OPENS, n)
-    place = word(h, H_MASK_COUNT)
-    if place == word(h, H_MASK_CAP):  # forget all masks
-        place = 0
+    index = word(h, H_MASK_COUNT)
+    if index == word(h, H_MASK_CAP):  # forget all masks
+        index = 0
         set_word(h, H_EPOCH, word(h, H_EPOCH) + 1)
-    copy_words(out, _row_address(h, place), word(h, H_WIDTH))
-    set_word(h, H_MASK_COUNT, place + 1)
-    set_word(h, config + CONFIG_MASK, place)
+    copy_words(out, _row_address(h, index), word(h, H_WIDTH))
+    set_word(h, H_MASK_COUNT, index + 1)
+    set_word(h, config + CONFIG_MASK, index)
     set_word(h, config + CONFIG_EPOCH, word(h, H_EPOCH))
 
 

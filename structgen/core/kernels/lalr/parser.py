@@ -92,9 +92,9 @@ def _shift(h, node, terminal):
 @internal
 def parser_ends(h, parser):
     """Whether the text may end after a parser state: the indenter closes what is open, then comes the end."""
-    known = word(h, parser + PARSER_ENDS)
-    if known != 0:
-        return known == YES
+    cached = word(h, parser + PARSER_ENDS)
+    if cached != 0:
+        return cached == YES
     node, indent = word(h, parser + PARSER_KEY), word(h, parser + PARSER_KEY + 1)
     while node != DEAD and indent != 0 and word(h, indent + PAIR_KEY) != 0:
         node = _shift(h, node, word(h, H_DEDENT))
@@ -150,12 +150,12 @@ def feed(h, parser, terminal, column):
     put(h, 1, terminal)
     put(h, 2, column)
     memo = intern(h, FEED, 3, 1)
-    known = word(h, memo + FEED_VALUE)
-    if known == 0 or lacks_room(h):
-        known = _feed_new(h, parser, terminal, column) + 1
+    value = word(h, memo + FEED_VALUE)
+    if value == 0 or lacks_room(h):
+        value = _feed_new(h, parser, terminal, column) + 1
         if not lacks_room(h):
-            set_word(h, memo + FEED_VALUE, known)
-    return known - 1
+            set_word(h, memo + FEED_VALUE, value)
+    return value - 1
 
 
 @internal

@@ -66,15 +66,15 @@ def _add_from(h, state, target, above, source):
     words, size, changed = bit_words(h), row_words(h, state), False
     first = items_from(h, above)
     for i in range(items_from(h, above + 1) - first):
-        origin, dot, place = item_origin(h, first + i), item_dot(h, first + i), source + i * words
+        origin, dot, offset = item_origin(h, first + i), item_dot(h, first + i), source + i * words
         if dot > 1:
             j = item_of(h, state, origin, dot - 1)
             if j >= 0:
-                changed |= _add(h, target + j * words, place, words)
+                changed |= _add(h, target + j * words, offset, words)
             continue
         reduced = goto_of(h, state, origin)
         for w in range(words if reduced >= 0 else 0):
-            remaining = proof_at(h, place + w)
+            remaining = proof_at(h, offset + w)
             while remaining != 0:
                 bit = lowest_bit(remaining)
                 remaining ^= 1 << bit
@@ -91,20 +91,20 @@ def _settle_reductions(h, state):
         again = False
         for e in range(gotos_from(h, state), gotos_from(h, state + 1)):
             above = goto_at(h, state * word(h, H_NONTERMINALS) + goto_symbol(h, e))
-            own = row_words(h, above)
-            for t in range(count if own > 0 else 0):
+            row_size = row_words(h, above)
+            for t in range(count if row_size > 0 else 0):
                 if action_at(h, above * count + t) != 0 or above == word(h, H_END_STATE):
-                    again |= _add_from(h, state, values_from(h, e) + t * size, above, out_from(h, above) + t * own)
+                    again |= _add_from(h, state, values_from(h, e) + t * size, above, out_from(h, above) + t * row_size)
 
 
 @internal
 def _settle(h, state):
     """The rows of a state, from those of the states above it; whether they are new."""
-    count, words, size, own = word(h, H_TERMINALS), bit_words(h), row_words(h, state), out_from(h, state)
+    count, words, size, row_begin = word(h, H_TERMINALS), bit_words(h), row_words(h, state), out_from(h, state)
     _settle_reductions(h, state)
     changed = False
     for t in range(count):
-        action, target = action_at(h, state * count + t), own + t * size
+        action, target = action_at(h, state * count + t), row_begin + t * size
         if action == 0:
             continue
         if action & 1 == 0:
@@ -113,16 +113,16 @@ def _settle(h, state):
         else:
             rule = (action >> 1) - 1
             if rule_size(h, rule) > 0:
-                place = target + item_of(h, state, rule_origin(h, rule), rule_size(h, rule)) * words + (t >> 6)
-                after = proof_at(h, place) | 1 << (t & 63)
-                changed |= after != proof_at(h, place)
-                set_proof_at(h, place, after)
+                offset = target + item_of(h, state, rule_origin(h, rule), rule_size(h, rule)) * words + (t >> 6)
+                after = proof_at(h, offset) | 1 << (t & 63)
+                changed |= after != proof_at(h, offset)
+                set_proof_at(h, offset, after)
             else:
                 reduced = goto_of(h, state, rule_origin(h, rule))
                 if reduced >= 0:
                     changed |= _add(h, target, values_from(h, reduced) + t * size, size)
         if (following_at(h, state * words + (t >> 6)) >> (t & 63)) & 1:
-            changed |= _add(h, own + count * size, target, size)
+            changed |= _add(h, row_begin + count * size, target, size)
     return changed
 
 
@@ -134,9 +134,9 @@ def prove(h):
     those that may lie below it.
     """
     states, end = word(h, H_STATES), word(h, H_END_STATE)
-    place = out_from(h, end) + word(h, H_END) * row_words(h, end)
-    place += item_of(h, end, word(h, H_NONTERMINALS), 2) * bit_words(h) + (word(h, H_END) >> 6)
-    set_proof_at(h, place, 1 << (word(h, H_END) & 63))
+    offset = out_from(h, end) + word(h, H_END) * row_words(h, end)
+    offset += item_of(h, end, word(h, H_NONTERMINALS), 2) * bit_words(h) + (word(h, H_END) >> 6)
+    set_proof_at(h, offset, 1 << (word(h, H_END) & 63))
     for i in range(states):
         set_scratch_at(h, i, states - 1 - i)
         set_scratch_at(h, states + i, 1)

@@ -24,12 +24,12 @@ def _cut_stack(h, node, kept):
     if lowest <= 0 or word(h, lowest + PAIR_KEY) <= 0:
         return node
     group = word(h, lowest + NODE_CLASS)
-    found = pair(h, NODE, -group, word(h, lowest + PAIR_KEY + 1))
+    result = pair(h, NODE, -group, word(h, lowest + PAIR_KEY + 1))
     if not lacks_room(h):
-        set_word(h, found + NODE_CLASS, group)
+        set_word(h, result + NODE_CLASS, group)
     for i in range(kept - 2, -1, -1):
-        found = stacked(h, found, stack_at(h, i))
-    return found
+        result = stacked(h, result, stack_at(h, i))
+    return result
 
 
 @internal
@@ -52,12 +52,12 @@ def cut_config(h, config, kept):
         current = word(h, current + CONFIG_KEY + 2)
     if current != 0:
         return config
-    found = 0
+    result = 0
     for i in range(depth - 1, -1, -1):
         current = config
         for _ in range(i):
             current = word(h, current + CONFIG_KEY + 2)
-        found = _cut_one(h, current, kept, found)
+        result = _cut_one(h, current, kept, result)
         if lacks_room(h):
             return config
-    return found
+    return result

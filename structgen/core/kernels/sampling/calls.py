@@ -32,7 +32,7 @@ def blocks_of(words: int) -> int:
 
 
 def draw(
-    logits: Addresses, masks: Addresses, scales: Float64, uniforms: Float64, tokens: Int64, found: Float64,
+    logits: Addresses, masks: Addresses, scales: Float64, uniforms: Float64, tokens: Int64, statistics: Float64,
     blocks: Float64, *, columns: int, words: int, kind: int, kept: bool = False,
 ) -> None:  # fmt: skip
     """Draw a token from each of R rows.
@@ -46,7 +46,7 @@ def draw(
         blocks: float64 [R, B_SIZE · blocks], written: see ``B_...``.
     """
     shape = columns | kind << KIND_SHIFT | (WITH_KEPT if kept else 0)
-    _draw(logits, masks, scales, uniforms, tokens, found, blocks, np.empty(SCRATCH, _F8), x=shape, y=words)
+    _draw(logits, masks, scales, uniforms, tokens, statistics, blocks, np.empty(SCRATCH, _F8), x=shape, y=words)
 
 
 def gather(logits: int, mask: int, blocks: Float64, least: float, *, columns: int, words: int, kind: int) -> Int64:

@@ -41,8 +41,8 @@ def _splat(builder: Any, kind: Any, value: Any) -> Any:
 
 def _pointer(builder: Any, address: Any, index: Any, element: Any, kind: Any) -> Any:
     """A pointer to lanes of ``kind`` from element ``index`` of an array on."""
-    place = builder.gep(builder.inttoptr(address, element.as_pointer()), [index])
-    return builder.bitcast(place, kind.as_pointer())
+    pointer = builder.gep(builder.inttoptr(address, element.as_pointer()), [index])
+    return builder.bitcast(pointer, kind.as_pointer())
 
 
 def by_kind(made: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
@@ -235,8 +235,8 @@ def _forbid_all(kind: int) -> Callable[[int, int], None]:
             nothing = ir.Constant(lanes, [MINUS_INFINITY[kind]] * LANES)
             with for_range(builder, words) as loop:
                 for group in range(WORD // LANES):
-                    place = _pointer(builder, target, _group(builder, loop.index, group), element, lanes)
-                    builder.store(nothing, place, align=element.width // 8)
+                    pointer = _pointer(builder, target, _group(builder, loop.index, group), element, lanes)
+                    builder.store(nothing, pointer, align=element.width // 8)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64), codegen
@@ -305,8 +305,8 @@ def _prefetch_one(kind: int) -> Callable[[int, int], None]:
             byte = ir.IntType(8).as_pointer()
             kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
             function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-            place = builder.bitcast(_pointer(builder, *args, element, element), byte)
-            builder.call(function, [place, *(ir.Constant(_I32, one) for one in (1, 3, 1))])
+            pointer = builder.bitcast(_pointer(builder, *args, element, element), byte)
+            builder.call(function, [pointer, *(ir.Constant(_I32, one) for one in (1, 3, 1))])
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64), codegen

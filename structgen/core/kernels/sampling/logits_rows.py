@@ -23,10 +23,10 @@ _byte, _set_byte = element_reader(8, signed=False), element_writer(8)
 
 
 @internal
-def scratch(m, place):
+def scratch(m, index):
     """The address of a place in scratch."""
     within(0, SCRATCH, size(m, ARGUMENT_WORDS * A_SCRATCH))
-    return address(m, ARGUMENT_WORDS * A_SCRATCH) + 8 * place
+    return address(m, ARGUMENT_WORDS * A_SCRATCH) + 8 * index
 
 
 @internal
@@ -56,10 +56,10 @@ def read_block(base, kind, logits, masks, columns, words, block):
     first = block * BLOCK_WORDS
     count = min(BLOCK_WORDS, words - first)
     whole = min(count, columns // WORD - first)
-    place = masks + 4 * first if masks else base + 8 * S_ALL
-    highest = masked_block(kind, logits + first * WORD * width_of(kind), place, whole, base)
+    pointer = masks + 4 * first if masks else base + 8 * S_ALL
+    highest = masked_block(kind, logits + first * WORD * width_of(kind), pointer, whole, base)
     if whole < count:  # the row ends within a word
-        _tail(base, kind, logits, place + 4 * whole, columns, WORD * (first + whole))
+        _tail(base, kind, logits, pointer + 4 * whole, columns, WORD * (first + whole))
         last = masked_block(kind, base + 8 * S_TAIL, base + 8 * S_TAIL_WORD, 1, base + 4 * WORD * whole)
         highest = max(highest, last)
         count = whole + 1
@@ -140,32 +140,32 @@ def _place(m, r, columns, words, kind, highest, total):
     count, top = read_block(base, kind, logits, masks, columns, words, chosen)
     if scale > 0:
         exp_each(base, count, top, scale, base + 8 * S_WEIGHTS)
-    found, reached = 0, 0.0
+    index, reached = 0, 0.0
     for i in range(WORD * count):
         if scale == 0:
             if float_at(base, i) == highest:
-                found = i
+                index = i
                 break
         else:
             weight = float_at(base + 8 * S_WEIGHTS, i)
             if weight > 0:
-                found = i
+                index = i
                 reached += weight
                 if reached > remaining:
                     break
-    return BLOCK * chosen + found, float_at(base, found)
+    return BLOCK * chosen + index, float_at(base, index)
 
 
 @internal
 def draw(m, columns, words, kind, kept):
     """Draw a token for each row. Writes A_TOKENS, A_FOUND and A_BLOCKS."""
-    found, blocks, scales = float_matrix(m, A_FOUND), float_matrix(m, A_BLOCKS), float_array(m, A_SCALES)
+    statistics, blocks, scales = float_matrix(m, A_FOUND), float_matrix(m, A_BLOCKS), float_array(m, A_SCALES)
     tokens, base = word_array(m, A_TOKENS), scratch(m, 0)
     for i in range(BLOCK_WORDS):
         set_mask_word(base + 8 * S_ALL, i, -1)
     for r in range(tokens.size):
         highest = read_row(m, r, columns, words, kind, kept)
-        found[r, F_HIGHEST] = highest
+        statistics[r, F_HIGHEST] = highest
         if highest != highest or highest == math.inf or highest == -math.inf:
             tokens[r] = BAD
             continue
@@ -176,11 +176,11 @@ def draw(m, columns, words, kind, kept):
                 total += blocks[r, B_SIZE * block + B_SUM] * math.exp(top - highest)
                 scaled += blocks[r, B_SIZE * block + B_SCALED] * math.exp((top - highest) * scales[r])
         tokens[r], logit = _place(m, r, columns, words, kind, highest, scaled)
-        found[r, F_LOG_PROB] = logit - highest - math.log(total)
-        found[r, F_TOTAL] = highest + math.log(total)
-        found[r, F_SUM] = scaled
+        statistics[r, F_LOG_PROB] = logit - highest - math.log(total)
+        statistics[r, F_TOTAL] = highest + math.log(total)
+        statistics[r, F_SUM] = scaled
         if kept:
-            found[r, F_KEPT] = found[r, F_TOTAL] - found[r, F_KEPT]
+            statistics[r, F_KEPT] = statistics[r, F_TOTAL] - statistics[r, F_KEPT]
 
 
 @internal

@@ -13,13 +13,13 @@ from structgen.core.kernels.utf8 import begun, count, highest, lowest, next_expe
 
 
 @internal
-def _merged(found, one):
+def _merged(merged, one):
     """Where two ways lead: to one state, SOME of them, NOWHERE, or APART."""
-    if found == UNSEEN or found == one:
+    if merged == UNSEEN or merged == one:
         return one
-    if found == APART or one == APART:
+    if merged == APART or one == APART:
         return APART
-    first = found if found >= NOWHERE else SOME - found
+    first = merged if merged >= NOWHERE else SOME - merged
     second = one if one >= NOWHERE else SOME - one
     if first == second or second == NOWHERE:
         return SOME - first
@@ -29,21 +29,21 @@ def _merged(found, one):
 @internal
 def _last_byte(table, state, expected, point, spaces):
     """Where the last byte of characters leads that begin with ``point``: of those that are `is_wide_space`, or not."""
-    found = UNSEEN
+    merged = UNSEEN
     some = has_wide_spaces(point)
     if not some and spaces:
         return UNSEEN
     for byte in range(lowest(expected), highest(expected) + 1):
         if some and is_wide_space(point << 6 | byte & 63) != spaces:
             continue
-        found = _merged(found, np.int64(table[state, byte]))
-    return found
+        merged = _merged(merged, np.int64(table[state, byte]))
+    return merged
 
 
 @internal
 def _after_two(table, state, expected, point, spaces):
     """The same for the last two bytes. (Neighbours mostly lead to one state, which is looked at once.)"""
-    found, last = UNSEEN, UNSEEN
+    merged, last = UNSEEN, UNSEEN
     for byte in range(lowest(expected), highest(expected) + 1):
         after, prefix = np.int64(table[state, byte]), point << 6 | byte & 63
         some = has_wide_spaces(prefix)
@@ -55,14 +55,14 @@ def _after_two(table, state, expected, point, spaces):
         else:
             reached = NOWHERE if some or not spaces else UNSEEN
         if reached != UNSEEN:
-            found = _merged(found, reached)
-    return found
+            merged = _merged(merged, reached)
+    return merged
 
 
 @internal
 def _after_three(table, state, expected, point):
     """The same for the last three bytes, of characters that are no `is_wide_space` (none is so long)."""
-    found, last = UNSEEN, UNSEEN
+    merged, last = UNSEEN, UNSEEN
     for byte in range(lowest(expected), highest(expected) + 1):
         after = np.int64(table[state, byte])
         if after == last:
@@ -70,14 +70,14 @@ def _after_three(table, state, expected, point):
         last, reached = after, NOWHERE
         if after >= 0:
             reached = _after_two(table, after, next_expected(expected, byte), point << 6 | byte & 63, False)
-        found = _merged(found, reached)
-    return found
+        merged = _merged(merged, reached)
+    return merged
 
 
 @internal
 def _beyond_ascii(table, state, spaces):
     """The state that every character beyond ASCII leads to which is white space, or is not; or NOWHERE, or APART."""
-    found, last, last_expected = UNSEEN, UNSEEN, 0
+    merged, last, last_expected = UNSEEN, UNSEEN, 0
     for lead in range(0xC2, 0xF5):
         expected = next_expected(np.int64(0), np.int64(lead))
         some = lead == 0xC2 or 0xE1 <= lead <= 0xE3 or lead == 0xEF  # of the characters in `is_wide_space`
@@ -95,10 +95,10 @@ def _beyond_ascii(table, state, spaces):
                 reached = _after_two(table, following, expected, point, spaces)
             else:
                 reached = _after_three(table, following, expected, point)
-        found = _merged(found, reached)
-        if found == APART:
+        merged = _merged(merged, reached)
+        if merged == APART:
             break
-    return found
+    return merged
 
 
 @internal
@@ -116,10 +116,10 @@ def add_rows(m, base):
     for byte in range(0x80):
         of_ascii |= 1 << kind_of(byte)
     for state in range(table.shape[0]):
-        place = base + state
+        target = base + state
         for byte in range(256):
             following = table[state, byte]
-            pool[place * 256 + byte] = following + base if following >= 0 else -1
+            pool[target * 256 + byte] = following + base if following >= 0 else -1
         begins, staying, goes_on = 0, 0, 0
         for byte in range(0x80):
             begins += 1 if table[state, byte] >= 0 else 0
@@ -129,11 +129,11 @@ def add_rows(m, base):
         for byte in range(0xC0, 0x100):
             begins += 1 if table[state, byte] >= 0 else 0
         if goes_on > 0:
-            flags[place] |= PARTIAL_FLAG
+            flags[target] |= PARTIAL_FLAG
         looping = ((1 << NON_ASCII) - 1) & ~of_ascii
         if begins == 0:  # no character begins here: no need to ask where each leads
-            loops[place] = looping
-            wides[2 * place] = wides[2 * place + 1] = NOWHERE
+            loops[target] = looping
+            wides[2 * target] = wides[2 * target + 1] = NOWHERE
             continue
         if staying > 0:
             looping = (1 << NON_ASCII) - 1
@@ -142,7 +142,7 @@ def add_rows(m, base):
                     looping &= ~(1 << kind_of(byte))
         for spaces in range(2):
             wide = _beyond_ascii(table, state, spaces == 1)
-            wides[2 * place + spaces] = wide + base if wide >= 0 else wide - base if wide <= SOME else wide
+            wides[2 * target + spaces] = wide + base if wide >= 0 else wide - base if wide <= SOME else wide
             if wide == state:
                 looping |= 1 << (NON_ASCII + spaces)
-        loops[place] = looping
+        loops[target] = looping

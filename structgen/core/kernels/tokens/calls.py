@@ -61,12 +61,12 @@ def node_kinds(nodes: Int32, path: Int64, kinds: Bytes) -> None:
     _node_kinds(nodes, path, kinds)
 
 
-def subtree_kinds(nodes: Int32, own: Bytes, kinds: Int32) -> None:
+def subtree_kinds(nodes: Int32, own_kinds: Bytes, kinds: Int32) -> None:
     """Kinds of the characters below each node of a trie, as bits; that of the node itself only where it is BROKEN.
 
-    ``own`` uint8[N]: see `node_kinds`. BROKEN counts as NEVER.
+    ``own_kinds`` uint8[N]: see `node_kinds`. BROKEN counts as NEVER.
     """
-    _subtree_kinds(nodes, own, kinds)
+    _subtree_kinds(nodes, own_kinds, kinds)
 
 
 def subtree_rises(nodes: Int32, best: Int32, rises: Int32) -> None:
@@ -77,12 +77,12 @@ def subtree_rises(nodes: Int32, best: Int32, rises: Int32) -> None:
     _subtree_rises(nodes, best, rises)
 
 
-def path_kinds(nodes: Int32, next_same: Int32, own: Bytes, path: Int64, kinds: Int64) -> None:
+def path_kinds(nodes: Int32, next_same: Int32, own_kinds: Bytes, path: Int64, kinds: Int64) -> None:
     """Kinds of all characters of each token of a trie (int64[V], in place), NEVER where it is not UTF-8.
 
-    ``own`` uint8[N]: see `node_kinds`. ``path`` int64[depth + 2] is scratch: the kinds up to each level.
+    ``own_kinds`` uint8[N]: see `node_kinds`. ``path`` int64[depth + 2] is scratch: the kinds up to each level.
     """
-    _path_kinds(nodes, next_same, own, path, kinds)
+    _path_kinds(nodes, next_same, own_kinds, path, kinds)
 
 
 def common_prefixes(token_bytes: Bytes, offsets: Int32, order: Int32, common: Int32) -> None:

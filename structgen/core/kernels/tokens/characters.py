@@ -192,11 +192,11 @@ def node_kinds(m):
 def subtree_kinds(m):
     """Kinds of the characters below each node of a trie, as bits; that of the node itself only where it is BROKEN.
 
-    ``own`` uint8[N]: see `node_kinds`. BROKEN counts as NEVER.
+    ``own_kinds`` uint8[N]: see `node_kinds`. BROKEN counts as NEVER.
     """
-    nodes, own, kinds = int_matrix(m, 0), byte_array(m, 1), int_array(m, 2)
+    nodes, own_kinds, kinds = int_matrix(m, 0), byte_array(m, 1), int_array(m, 2)
     for i in range(nodes.shape[0]):
-        kinds[i] = 1 << NEVER if own[i] == BROKEN else 0
+        kinds[i] = 1 << NEVER if own_kinds[i] == BROKEN else 0
     for back in range(nodes.shape[0]):
         i = nodes.shape[0] - 1 - back
         level = nodes[i, 1]
@@ -204,7 +204,7 @@ def subtree_kinds(m):
             j = i - 1
             while nodes[j, 1] >= level:
                 j -= 1
-            kinds[j] |= kinds[i] | 1 << min(own[i], NEVER)
+            kinds[j] |= kinds[i] | 1 << min(own_kinds[i], NEVER)
 
 
 @internal
@@ -228,15 +228,15 @@ def subtree_rises(m):
 def path_kinds(m):
     """Kinds of all characters of each token of a trie (int64[V], in place), NEVER where it is not UTF-8.
 
-    ``own`` uint8[N]: see `node_kinds`. ``path`` int64[depth + 2] is scratch: the kinds up to each level.
+    ``own_kinds`` uint8[N]: see `node_kinds`. ``path`` int64[depth + 2] is scratch: the kinds up to each level.
     """
-    nodes, next_same, own, path = int_matrix(m, 0), int_array(m, 1), byte_array(m, 2), word_array(m, 3)
+    nodes, next_same, own_kinds, path = int_matrix(m, 0), int_array(m, 1), byte_array(m, 2), word_array(m, 3)
     kinds = word_array(m, 4)
     path[0] = 0
     for i in range(nodes.shape[0]):
         level = nodes[i, 1]
-        path[level + 1] = path[level] | 1 << min(own[i], NEVER)
+        path[level + 1] = path[level] | 1 << min(own_kinds[i], NEVER)
         token = nodes[i, 3]
         while token >= 0:
-            kinds[token] = path[level + 1] if own[i] != BROKEN else 1 << NEVER
+            kinds[token] = path[level + 1] if own_kinds[i] != BROKEN else 1 << NEVER
             token = next_same[token]

@@ -21,7 +21,7 @@ SCRATCH_WORDS = 2048
 PROBE_WORDS = 8 * 200  # a level of a search for a new item each 8
 NESTING_WORDS = 4 * 64
 STACK_WORDS = 4096
-_GROWING = (c.scratch, c.stack, c.own, c.probe, c.nesting, c.search)
+_GROWING = (c.scratch, c.stack, c.level_state, c.probe, c.nesting, c.search)
 
 
 class KernelContext:
@@ -45,7 +45,7 @@ class KernelContext:
         self.set_words(c.cross, array("q", bytes(40)))
         depth = lexicon.max_depth + 2
         self.set(c.stack, np.empty(max(20 * depth, STACK_WORDS), np.int64))
-        self.set(c.own, np.empty(5 * depth + 5, np.int64))
+        self.set(c.level_state, np.empty(5 * depth + 5, np.int64))
         self.set(c.following, np.empty(10 * depth, np.int64))
         self.set(c.joined_row, np.empty(layout.JOINED_ROWS, np.int64))
         self.set(c.search, np.empty(layout.SEARCH_STATES + layout.SEARCH_SLOTS, np.int64))

@@ -39,7 +39,7 @@ def _checks(sorted_texts: int) -> c.TableChecks:
     records = {record.name: copy(record) for record in layout.RECORDS}
     texts = records["string of sorted texts"]
     texts.fields = list(texts.fields)
-    texts.whole(0, sorted_texts - 1, at=layout.S_ENTRIES)
+    texts.whole(0, sorted_texts - 1, offset=layout.S_ENTRIES)
     return c.TableChecks(list(records.values()))
 
 
