@@ -221,6 +221,44 @@ def test_no_circle_of_modules() -> None:
     assert not circle(graph), "modules import each other in a circle"
 
 
+# Modules of engines that name, for types only, one that imports them: a matcher the grammar that made it, the parts of
+# recursive data each other, helpers of a contract the contract. Objects that call each other belong in one file, or one
+# of the files in two.
+NAMED_FROM_BELOW = {
+    ("bitmask", "protocols"),
+    ("draft_trees", "protocols"),
+    ("cfg.matcher", "cfg.compiled"),
+    ("cfg.pair_completion", "cfg.pairs"),
+    ("composed.matcher", "composed.grammar"),
+    ("counted.matcher", "counted.grammar"),
+    ("json.matcher", "json.compiled"),
+    ("json.value_graph.items", "json.value_graph.node"),
+    ("json.value_graph.objects", "json.value_graph.node"),
+    ("lalr.matcher", "lalr.compiled"),
+}
+
+
+def test_no_new_circle_for_types_only() -> None:
+    top = "structgen.core.engines."
+    engines = {module: source for module, source in MODULES.items() if module.startswith(top)}
+    at_run_time = {module: set(imported(module, source, for_types=False)) for module, source in engines.items()}
+
+    def reached(module: str) -> set[str]:
+        seen, waiting = set[str](), [module]
+        while waiting:
+            waiting += (new := at_run_time.get(waiting.pop(), set()) - seen)
+            seen |= new
+        return seen
+
+    back = {
+        (module.removeprefix(top), name.removeprefix(top))
+        for module, source in engines.items()
+        for name in set(imported(module, source)) & engines.keys() - at_run_time[module]
+        if module in reached(name)
+    }
+    assert back == NAMED_FROM_BELOW
+
+
 def test_no_circle_of_folders() -> None:
     """Neither those for type checkers: what a folder is about needs nothing of what stands on it."""
     graph: dict[str, set[str]] = {}

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from structgen.core.engines.cfg.matcher import CfgMatcher
+from structgen.core.engines.composed.content import Content
 from structgen.core.engines.protocols import TOO_LONG, Matcher
 from structgen.core.regions import OpenRegion, PartialParse
-
-if TYPE_CHECKING:
-    from structgen.core.engines.composed.grammar import Content
-
 
 MOST_REMEMBERED = 1 << 12
 _SERIALS = count()

@@ -2,84 +2,24 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import Any, cast
 
-import numpy as np
-import numpy.typing as npt
-
-from structgen.core.engines.byte_sets import byte_set, flags
-from structgen.core.engines.cfg.analysis import CfgTables
-from structgen.core.engines.cfg.compiled import MASK_BYTES, STATE_BYTES, CfgGrammar, compile_grammar
-from structgen.core.engines.cfg.completion import CfgCompletions
-from structgen.core.engines.cfg.last_bytes import bytes_before, last_bytes_of
-from structgen.core.engines.cfg.machine import CfgAutomata, CfgMachine
-from structgen.core.engines.composed.configuration import Configuration
-from structgen.core.engines.composed.crossings import crossing_index
+from structgen.core.engines.cfg.compiled import CfgGrammar, compile_grammar
+from structgen.core.engines.composed.composition import Composition
 from structgen.core.engines.composed.matcher import ComposedMatcher
-from structgen.core.engines.composed.monitored import Answers, MonitoredTerminal
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.inlining import inlined
-from structgen.core.grammars.normal_form import ContextFreeGrammar, Rule
+from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.grammars.region_rules import cut_regions, regions_of, used_terminals, without_terminals
 from structgen.core.grammars.token_terminals import resolved
-from structgen.core.kernels.cfg.layout import FAR
 from structgen.core.regions import Region
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import ConstraintError, EmptyLanguageError, GrammarTooComplexError
 
 
-class Content:
-    """A grammar that reads a terminal of another.
-
-    Attributes:
-        grammar: the grammar.
-        last: bytes that its texts can end with, as a set.
-        ends: bytes[256], 1 for these bytes.
-        first: bytes that its texts can begin with, as a set.
-        is_nullable: whether the empty text is one of its texts; then the rules around may leave it out.
-        shortest: a shortest text.
-        region: how its texts are written, where that is said of them.
-        key: equal for the same content.
-        asked: the monitor that narrows it where it begins; None: nothing does.
-    """
-
-    def __init__(self, grammar: Grammar, key: Hashable = None, region: Region | None = None) -> None:
-        start = grammar.matcher()
-        self.grammar, self.region = grammar, region
-        self.last = grammar.last_bytes()
-        self.ends = flags(self.last)
-        self.first = byte_set(np.flatnonzero(start.next_bytes()).tolist())
-        self.is_nullable = start.is_accepting()
-        self.shortest = start.shortest_completion()
-        self.key = id(self) if key is None else key
-        self.asked = cast(MonitoredTerminal, grammar) if hasattr(grammar, "suggested") else None
-
-    def narrowed(self, grammar: Grammar, key: Hashable) -> Content:
-        """This content with fewer texts. The bytes that texts end with stay as they are, which index crossings."""
-        content = Content(grammar, key)
-        content.last, content.ends = self.last, self.ends
-        return content
-
-
-class ComposedGrammar:
+class ComposedGrammar(Composition):
     """A context-free grammar some of whose terminals are read by other grammars. Make one with `embed`.
-
-    Attributes:
-        source: the normal form of the grammar around.
-        vocabulary: the tokens that masks are over.
-        outer: the grammar around.
-        contents: what reads each embedded terminal.
-        before: bytes that can stand right before an embedded text, as a set.
-        ends: bytes[256], 1 for these bytes.
-        first: bytes that embedded texts can begin with, as a set.
-        crossings: the places inside the tokens.
-        end_bits: word and bit of each end of sequence in a row.
-        has_regions: whether it, or one inside, says of some texts how they are written.
 
     Args:
         regions: terminals whose texts are regions.
@@ -94,62 +34,16 @@ class ComposedGrammar:
         regions: Mapping[int, Region] | None = None,
         form: tuple[ContextFreeGrammar, dict[int, Grammar]] | None = None,
     ) -> None:
-        shared: dict[int, Content] = {}
+        super().__init__(source, contents, vocabulary, regions)
         self._form = (source, dict(contents)) if form is None else form
-        self.source = source
-        self.vocabulary = vocabulary
-        regions = regions or {}
-        self.contents = {
-            t: shared.setdefault(id(g), Content(g, region=regions.get(t))) for t, g in sorted(contents.items())
-        }
-        self.has_regions = bool(regions) or any(g.matcher().partial_parses() is not None for g in contents.values())
-        monitored = {t for t, content in self.contents.items() if content.asked is not None}
-        self.is_monitored = bool(monitored)
-        source = _with_empty_texts(source, {t for t, content in self.contents.items() if content.is_nullable})
-        words = {t: content.shortest for t, content in self.contents.items()}
-        self.outer: _Outer = _Outer(source, vocabulary, words, monitored)
-        self.before = bytes_before(source, contents)
-        self._last = last_bytes_of(source, {t: content.last for t, content in self.contents.items()})
-        self.ends: bytes = flags(self.before)
-        self.first = 0
-        for content in self.contents.values():
-            self.first |= content.first
-        bits = (np.uint32(1) << np.arange(32, dtype=np.uint32)).view(np.int32)
-        self.end_bits = [(token >> 5, bits[token & 31]) for token in vocabulary.eos_token_ids]
-        self._begin()
-
-    def _begin(self) -> None:
-        """What is found while texts are read, or of the vocabulary alone."""
-        self.crossings = crossing_index(self.vocabulary.text_only)  # a special token is in one text only
-        self._memo: dict[Hashable, Any] = {}
-        self._machine: CfgMachine | None = None
-        self._lock = threading.Lock()
-        self._scratch = threading.local()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but what is found while texts are read."""
-        return {name: value for name, value in vars(self).items() if name not in _FOUND}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """The same grammar, of which nothing was read."""
-        vars(self).update(state)
-        self._begin()
 
     def matcher(self) -> ComposedMatcher:
         """See `Grammar.matcher`."""
-        machine = self.outer.machine()
-        if machine is not self._machine:  # what is known of the old one's configurations says nothing of the new one's
-            with self._lock:
-                self._memo, self._machine = {}, machine
         return ComposedMatcher(self)
 
     def last_bytes(self) -> int:
         """See `Grammar.last_bytes`. O(1)."""
         return self._last
-
-    def answers(self) -> Answers | None:
-        """What monitors say of one text and its forks; None: there are none."""
-        return Answers(self) if self.is_monitored else None
 
     def normal_form(self) -> tuple[ContextFreeGrammar, dict[int, Grammar]] | None:
         """See `Grammar.normal_form`. Monitors are asked of this grammar's text, so it stays by itself."""
@@ -170,87 +64,6 @@ class ComposedGrammar:
     def is_outdated(self) -> bool:
         """See `Grammar.is_outdated`: an embedded grammar is."""
         return any(content.grammar.is_outdated for content in self.contents.values())
-
-    def is_wide(self, configuration: Configuration) -> bool:
-        """Whether what a configuration reads can end nearly everywhere, such as a line of text."""
-        return (self.before if configuration.content is None else configuration.content.last).bit_count() > WIDE
-
-    def scratch(self, rows: int) -> npt.NDArray[np.int32]:
-        """A bitmask of so many rows or more for the thread that asks, the same each time while it is large enough."""
-        buffers: npt.NDArray[np.int32] | None = getattr(self._scratch, "rows", None)
-        if buffers is None or len(buffers) < rows:
-            buffers = self._scratch.rows = np.empty((2 * rows, -(-self.vocabulary.size // 32)), np.int32)
-        return buffers
-
-    def recall(self, key: Hashable) -> Any:
-        """What was remembered under a key, or None."""
-        return self._memo.get(key)
-
-    def remember(self, key: Hashable, value: Any) -> None:
-        """Keep a value until there are too many."""
-        if len(self._memo) >= MOST_REMEMBERED:
-            self._memo = {}
-        self._memo[key] = value
-
-
-_FOUND = ("crossings", "_memo", "_machine", "_lock", "_scratch")
-MOST_REMEMBERED = 1 << 14
-WIDE = 64
-"""A text that can end with more bytes than this crosses in so many tokens that those allowed anyway are left out."""
-
-
-def _with_empty_texts(source: ContextFreeGrammar, nullable: set[int]) -> ContextFreeGrammar:
-    """The grammar with these embedded terminals made optional: their empty text is left to the rules."""
-    if not nullable:
-        return source
-    optional = {~t: len(source.nonterminals) + i for i, t in enumerate(sorted(nullable))}
-    names = tuple(f"{source.terminals[~symbol].name}?" for symbol in optional)
-    rules = [Rule(r.lhs, tuple(optional.get(symbol, symbol) for symbol in r.rhs), r.position) for r in source.rules]
-    for symbol, number in optional.items():
-        rules += [Rule(number, (symbol,)), Rule(number, ())]
-    return replace(source, nonterminals=source.nonterminals + names, rules=tuple(rules))
-
-
-class _Outer(CfgGrammar):
-    """A grammar with embedded terminals that knows their shortest texts, and which of them monitors may close."""
-
-    def __init__(
-        self, source: ContextFreeGrammar, vocabulary: Vocabulary, words: Mapping[int, bytes], monitored: set[int]
-    ) -> None:
-        super().__init__(source, vocabulary, frozenset(words), MASK_BYTES, STATE_BYTES)
-        self._words = {self.tables.embedded[t]: word for t, word in words.items() if t in self.tables.embedded}
-        self._monitored = {self.tables.embedded[t] for t in monitored if t in self.tables.embedded}
-
-    @cached_property
-    def completions(self) -> CfgCompletions:
-        """Shortest texts, embedded ones included."""
-        return _OuterCompletions(self.source, self.tables, self.automata, self._words)
-
-    @cached_property
-    def closed(self) -> CfgCompletions:
-        """The same where no monitored terminal may begin."""
-        words = dict.fromkeys(self._monitored)
-        return _OuterCompletions(self.source, self.tables, self.automata, {**self._words, **words})
-
-
-class _OuterCompletions(CfgCompletions):
-    def __init__(
-        self, grammar: ContextFreeGrammar, tables: CfgTables, automata: CfgAutomata, words: Mapping[int, bytes | None]
-    ) -> None:
-        super().__init__(grammar, tables, automata)
-        self._of_embedded = words
-
-    def class_word(self, kind: int) -> bytes:
-        """A shortest text of a class of terminals."""
-        word = self._of_embedded.get(kind)
-        return super().class_word(kind) if word is None else word
-
-    def class_length(self, kind: int) -> int:
-        """Bytes of `class_word`."""
-        if kind not in self._of_embedded:
-            return super().class_length(kind)
-        word = self._of_embedded[kind]
-        return FAR if word is None else len(word)
 
 
 def embed(

@@ -8,7 +8,6 @@ themselves are looked up in the mask of what comes after, others are read. What 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,24 +15,37 @@ import numpy.typing as npt
 from structgen.core.engines.bitmask import unpacked
 from structgen.core.engines.byte_sets import EVERY_BYTE, byte_set
 from structgen.core.engines.composed.configuration import Configuration
-from structgen.core.engines.composed.crossings import has_tokens
-
-if TYPE_CHECKING:
-    from structgen.core.engines.composed.crossings import Crossings
-    from structgen.core.engines.composed.matcher import ComposedMatcher
+from structgen.core.engines.composed.crossings import Crossings, has_tokens
+from structgen.core.engines.composed.steps import ConfigurationSteps
 
 Row = npt.NDArray[np.int32]
 Bits = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]  # words of a row, and what is set in each
 
 
-def fill(matcher: ComposedMatcher, configurations: Sequence[Configuration], bitmask: Row, index: int) -> None:
-    """Write the mask of a set of configurations into row ``index`` of a bitmask that fits."""
+def fill(
+    steps: ConfigurationSteps,
+    configurations: Sequence[Configuration],
+    text: bytes,
+    may_stop: bool,
+    bitmask: Row,
+    index: int,
+) -> None:
+    """Write the mask of a set of configurations into row ``index`` of a bitmask that fits.
+
+    Args:
+        steps: how they go on.
+        configurations: all that read the text so far.
+        text: so far, where monitors are asked; else nothing.
+        may_stop: whether the whole text may.
+        bitmask: int32[rows, words] or int32[words], written.
+        index: of the row.
+    """
     row = bitmask[index] if bitmask.ndim == 2 else bitmask
     if len(configurations) == 1:
         configurations[0].matcher.fill_next_token_bitmask(bitmask, index)
         part_rows = [row]
     else:
-        rows = matcher.grammar.scratch(len(configurations))
+        rows = steps.composition.scratch(len(configurations))
         for i, configuration in enumerate(configurations):
             configuration.matcher.fill_next_token_bitmask(rows, i)
         np.bitwise_or.reduce(rows[: len(configurations)], axis=0, out=row)
@@ -41,40 +53,45 @@ def fill(matcher: ComposedMatcher, configurations: Sequence[Configuration], bitm
     crossing = [
         bits
         for configuration, part in zip(configurations, part_rows, strict=True)
-        for bits in _crossing(matcher, configurations, configuration, part, row)
+        for bits in _crossing(steps, configurations, configuration, text, part, row)
     ]
     for words, bits in crossing:
         row[words] |= bits
     if any(
         configuration.content is not None for configuration in configurations
     ):  # end of sequence where the whole text may stop
-        may_stop = matcher.is_accepting()
-        for word, bit in matcher.grammar.end_bits:
+        for word, bit in steps.composition.end_bits:
             row[word] = row[word] | bit if may_stop else row[word] & ~bit
 
 
 def _crossing(
-    matcher: ComposedMatcher, configurations: Sequence[Configuration], configuration: Configuration, mask: Row, row: Row
+    steps: ConfigurationSteps,
+    configurations: Sequence[Configuration],
+    configuration: Configuration,
+    text: bytes,
+    mask: Row,
+    row: Row,
 ) -> tuple[Bits, ...]:
     """The tokens that leave a configuration's text, remembered by its state.
 
     Args:
-        matcher: whose configurations they are.
+        steps: how they go on.
         configurations: all of them.
         configuration: the one.
-        own: its own mask.
+        text: so far, where monitors are asked.
+        mask: its own.
         row: the masks of all; where there are many places to cross at, only the tokens that it lacks are looked at.
     """
-    grammar = matcher.grammar
+    grammar = steps.composition
     if grammar.is_monitored:  # what may begin at the crossing depends on the whole text
-        return _find(matcher, configuration, mask, row)
+        return _find(steps, configuration, text, mask, row)
     seen = configurations if grammar.is_wide(configuration) else (configuration,)  # those that decide on what is found
     key, is_shared = _memo_key(configuration, seen)
     if key is None:
-        return _find(matcher, configuration, mask, row)
+        return _find(steps, configuration, text, mask, row)
     bits: tuple[Bits, ...] | None = grammar.recall(key) if is_shared else configuration.recall(key)
     if bits is None:
-        bits = _find(matcher, configuration, mask, row)
+        bits = _find(steps, configuration, text, mask, row)
         if is_shared:
             grammar.remember(key, bits)
         else:
@@ -92,11 +109,13 @@ def _memo_key(configuration: Configuration, seen: Sequence[Configuration]) -> tu
     return (None, False) if None in own_keys else ((configuration.own_key(), frozenset(own_keys)), False)
 
 
-def _find(matcher: ComposedMatcher, configuration: Configuration, mask: Row, row: Row) -> tuple[Bits, ...]:
-    grammar = matcher.grammar
+def _find(
+    steps: ConfigurationSteps, configuration: Configuration, text: bytes, mask: Row, row: Row
+) -> tuple[Bits, ...]:
+    grammar = steps.composition
     last, first = grammar.before, grammar.first
     if configuration.content is not None:
-        last, first = configuration.content.last, _first_after(matcher, configuration)
+        last, first = configuration.content.last, _first_after(steps, configuration)
     candidates = grammar.crossings.between(last, first)
     possible = _possible(configuration, mask, candidates)
     lacking = unpacked(row, grammar.vocabulary.size) if grammar.is_wide(configuration) else None
@@ -107,19 +126,19 @@ def _find(matcher: ComposedMatcher, configuration: Configuration, mask: Row, row
         piece = candidates.piece(i)
         if not configuration.matcher.accept_bytes(piece):
             continue
-        fresh = matcher.exits(configuration, matcher.text + piece)
+        fresh = steps.exits(configuration, text + piece)
         configuration.matcher.rollback(1)
         if not fresh:
             continue
         if lacking is not None:
-            bits = _continued(matcher, fresh, candidates.lacking(i, lacking), matcher.text + piece)
+            bits = _continued(steps, fresh, candidates.lacking(i, lacking), text + piece)
         elif grammar.is_monitored:
-            bits = _continued(matcher, fresh, candidates.remainders(i), matcher.text + piece)
+            bits = _continued(steps, fresh, candidates.remainders(i), text + piece)
         else:
             key = piece, first, frozenset(map(_start_key, fresh))
             bits = grammar.recall(key)
             if bits is None:
-                bits = _continued(matcher, fresh, candidates.remainders(i), b"")
+                bits = _continued(steps, fresh, candidates.remainders(i), b"")
                 grammar.remember(key, bits)
         if len(bits[0]):
             crossing_bits.append(bits)
@@ -142,24 +161,24 @@ def _possible(configuration: Configuration, row: Row, candidates: Crossings) -> 
     return possible
 
 
-def _first_after(matcher: ComposedMatcher, configuration: Configuration) -> int:
+def _first_after(steps: ConfigurationSteps, configuration: Configuration) -> int:
     """Bytes that can come after an embedded text, as a set."""
     assert configuration.after is not None
     key = "first", configuration.after.state_key()
-    first: int | None = matcher.grammar.recall(key)
+    first: int | None = steps.composition.recall(key)
     if first is None:
         first = byte_set(np.flatnonzero(configuration.after.next_bytes()).tolist())
         for terminal in configuration.after.embedded_here():
-            first |= matcher.grammar.contents[terminal].first
-        matcher.grammar.remember(key, first)
+            first |= steps.composition.contents[terminal].first
+        steps.composition.remember(key, first)
     return first
 
 
 def _continued(
-    matcher: ComposedMatcher, fresh: list[Configuration], remainders: tuple[tuple[bytes, int], ...], text: bytes
+    steps: ConfigurationSteps, fresh: list[Configuration], remainders: tuple[tuple[bytes, int], ...], text: bytes
 ) -> Bits:
     """The tokens of a piece whose rests go on in ``fresh``, configurations at their start, after ``text``."""
-    grammar = matcher.grammar
+    grammar = steps.composition
     row = np.zeros(-(-grammar.vocabulary.size // 32), np.int32)
     continued = np.empty_like(row)
     first = np.zeros(256, np.bool_)
@@ -171,9 +190,9 @@ def _continued(
     whole = has_tokens(row, ids).tolist()
     tokens = [token for (_, token), is_allowed in zip(remainders, whole, strict=True) if is_allowed]
     unsure = [pair for pair, is_allowed in zip(remainders, whole, strict=True) if not is_allowed and first[pair[0][0]]]
-    reader = None if grammar.is_monitored or len(unsure) <= MANY else ConfigurationAutomaton(matcher, fresh)
+    reader = None if grammar.is_monitored or len(unsure) <= MANY else ConfigurationAutomaton(steps, fresh)
     for remaining, token in unsure:
-        if matcher.survives(fresh, remaining, text) if reader is None else reader.survives(remaining):
+        if steps.survives(fresh, remaining, text) if reader is None else reader.survives(remaining):
             tokens.append(token)
     return _bits(tokens)
 
@@ -185,8 +204,8 @@ MANY = 64
 class ConfigurationAutomaton:
     """The automaton of what follows some configurations, made as far as texts are read: equal states are met again."""
 
-    def __init__(self, matcher: ComposedMatcher, configurations: Sequence[Configuration]) -> None:
-        self._matcher = matcher.grammar.matcher()  # apart, for its counts
+    def __init__(self, steps: ConfigurationSteps, configurations: Sequence[Configuration]) -> None:
+        self._steps = ConfigurationSteps(steps.composition, None)  # apart, for its counts
         self._states: list[Sequence[Configuration]] = [configurations]
         self._following: list[dict[int, int]] = [{}]
         self._numbers: dict[Hashable, int] = {}
@@ -202,9 +221,7 @@ class ConfigurationAutomaton:
         return True
 
     def _step(self, state: int, byte: int) -> int:
-        successors = self._matcher.advance(
-            [configuration.copy() for configuration in self._states[state]], bytes([byte])
-        )
+        successors = self._steps.advance([configuration.copy() for configuration in self._states[state]], bytes([byte]))
         number = -1
         if successors:
             keys = [configuration.key() for configuration in successors]

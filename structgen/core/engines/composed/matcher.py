@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.cfg.matcher import CfgMatcher
 from structgen.core.engines.composed import masks
+from structgen.core.engines.composed.answers import Answers
 from structgen.core.engines.composed.configuration import Configuration
+from structgen.core.engines.composed.steps import ConfigurationSteps
 from structgen.core.engines.matcher import BaseMatcher
 from structgen.core.regions import PartialParse
 from structgen.errors import CompletionTooLongError, GenerationError, MatcherStateError, TokenError
 
 if TYPE_CHECKING:
-    from structgen.core.engines.composed.grammar import ComposedGrammar, Content
+    from structgen.core.engines.composed.grammar import ComposedGrammar
 
-MAX_CONFIGURATIONS = 64
-"""So many configurations are kept, and one more for each embedded grammar; others are given up and counted."""
 # Equal configurations are merged at the end of each piece, so long texts are read in pieces.
 PIECE = 16
 MAX_ASKED_STEPS = 256
@@ -37,11 +36,10 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
     def __init__(self, grammar: ComposedGrammar) -> None:
         super().__init__(grammar)
-        self._dropped = 0
-        self._answers = grammar.answers()
+        self._answers = Answers(grammar) if grammar.is_monitored else None
+        self._steps = ConfigurationSteps(grammar, self._answers)
         self._text = b""  # so far, where monitors are asked what may follow it
-        start = Configuration(grammar.outer.matcher(), None, None, grammar.ends)
-        self._configurations = self._distinct([start, *self._entries(start, b"")])
+        self._configurations = self._steps.start()
         self._history: list[tuple[_Snapshot, bool, int]] = []
         self._check_answers()
 
@@ -51,7 +49,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
 
         Where monitors are asked also ``empty_suggestions`` and ``monitor_timeouts``, shared by forks.
         """
-        total = {"dropped_alternatives": self._dropped}
+        total = {"dropped_alternatives": self._steps.dropped}
         if self._answers is not None:
             total |= self._answers.stats
         seen = {id(b): b for snapshot, _, _ in self._history for b, _ in snapshot}
@@ -62,7 +60,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         return total
 
     def _fill(self, bitmask: npt.NDArray[np.int32], index: int, address: int) -> None:
-        masks.fill(self, self._configurations, bitmask, index)
+        masks.fill(self._steps, self._configurations, self._text, self.is_accepting(), bitmask, index)
         self._check_answers()
 
     def accept_token(self, token_id: int) -> bool:
@@ -89,7 +87,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
                 return False
             self._terminated = True
         else:
-            successors = self.advance(self._configurations, data, token_id, self._text)
+            successors = self._steps.advance(self._configurations, data, token_id, self._text)
             self._check_step(before)
             if not successors:
                 return False
@@ -117,15 +115,15 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
             return False
         before, dropped = (
             [(configuration, configuration.steps) for configuration in self._configurations],
-            self._dropped,
+            self._steps.dropped,
         )
         for start in range(0, len(data), PIECE):
             text = self._text + data[:start] if self._answers is not None else b""
-            self._configurations = self.advance(self._configurations, data[start : start + PIECE], text=text)
+            self._configurations = self._steps.advance(self._configurations, data[start : start + PIECE], text=text)
             self._check_step(before)
             if not self._configurations:
                 self._restore(before)
-                self._dropped = dropped
+                self._steps.dropped = dropped
                 return False
         self._keep(before, self._terminated, data)
         return True
@@ -234,117 +232,11 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         )
         return None if None in keys else (keys, self._terminated, self._text)
 
-    @property
-    def text(self) -> bytes:
-        """The text so far, where monitors are asked; else nothing."""
-        return self._text
-
     def partial_parses(self) -> list[PartialParse] | None:
         """See `Matcher.partial_parses`. O(configurations)."""
         if not self._grammar.has_regions:
             return None
         return [parse for configuration in self._configurations for parse in configuration.partial_parses()]
-
-    # --- what masks are made with ---
-    def advance(
-        self, configurations: Sequence[Configuration], data: bytes, token: int = -1, text: bytes = b""
-    ) -> list[Configuration]:
-        """The configurations after a text (not empty); those of ``configurations`` that take it move. None: no change.
-
-        Args:
-            configurations: where to start, all at the same place.
-            data: the text.
-            token: its id, which is faster; -1: no token.
-            text: before it, where monitors are asked.
-        """
-        waiting = {0: list(configurations)}
-        results: list[Configuration] = []
-        while waiting:
-            start = min(waiting)
-            fresh = waiting.pop(start)
-            for configuration in self._distinct(fresh) if start else fresh:
-                self._advance_configuration(configuration, data, start, token, waiting, results, text)
-        return self._distinct(results)
-
-    def exits(self, configuration: Configuration, text: bytes) -> list[Configuration]:
-        """The configurations that begin where ``configuration`` stands: embedded texts, or what comes after one.
-
-        ``text``: all that is before them, where monitors are asked."""
-        if configuration.content is None:
-            return list(self._entries(configuration, text))
-        if configuration.after is None or not configuration.matcher.is_accepting():
-            return []
-        outer = Configuration(configuration.after.copy(), None, None, self._grammar.ends)
-        return [outer, *self._entries(outer, text)]
-
-    def survives(self, configurations: Sequence[Configuration], data: bytes, text: bytes) -> bool:
-        """Whether some configuration takes the text; nothing changes."""
-        before = [(configuration, configuration.steps) for configuration in configurations]
-        dropped = self._dropped
-        survivors = self.advance(configurations, data, text=text)
-        for configuration, steps in before:
-            configuration.go_back(steps)
-        self._dropped = dropped
-        return bool(survivors)
-
-    # --- internals ---
-    def _advance_configuration(
-        self,
-        configuration: Configuration,
-        data: bytes,
-        start: int,
-        token: int,
-        waiting: dict[int, list[Configuration]],
-        results: list[Configuration],
-        text: bytes,
-    ) -> None:
-        """Read ``data[start:]`` by one configuration; ``waiting``: what begins inside; ``results``: what lives on."""
-        marks = data.translate(configuration.ends)
-        offset, steps, matcher = start, 0, configuration.matcher
-        cut = marks.find(1, start, -1)
-        while cut >= 0:
-            if not matcher.accept_bytes(data[offset : cut + 1]):
-                break
-            offset, steps = cut + 1, steps + 1
-            fresh = self.exits(configuration, text + data[:offset])
-            if fresh:
-                waiting.setdefault(offset, []).extend(fresh)
-            cut = marks.find(1, offset, -1)
-        else:
-            whole = token >= 0 and offset == 0
-            if matcher.accept_token(token) if whole else matcher.accept_bytes(data[offset:]):
-                configuration.go_on(steps + 1, len(data) - start)
-                results.append(configuration)
-                if marks[-1]:
-                    results += self.exits(configuration, text + data)
-                return
-        if steps:
-            matcher.rollback(steps)
-
-    def _entries(self, configuration: Configuration, text: bytes) -> Iterator[Configuration]:
-        """The embedded texts that may begin where a configuration of the grammar around stands, after ``text``."""
-        outer = cast(CfgMatcher, configuration.matcher)  # which all configurations without content have
-        terminals = outer.embedded_here()
-        contents: Mapping[int, Content] = self._grammar.contents
-        if self._answers is not None and terminals:
-            contents = self._answers.contents(outer, terminals, text)
-        for terminal in sorted(terminals.intersection(contents)):
-            content = contents[terminal]
-            yield Configuration(content.grammar.matcher(), content, outer.after_embedded(terminal), content.ends)
-
-    def _distinct(self, configurations: list[Configuration]) -> list[Configuration]:
-        """Without those that another has the future of, and no more than are kept."""
-        if len(configurations) < 2:
-            return configurations
-        kept: dict[Hashable, Configuration] = {}
-        for configuration in configurations:
-            key = configuration.key()
-            same = kept.setdefault(id(configuration) if key is None else key, configuration)
-            if configuration.size > same.size and self._grammar.has_regions:
-                kept[key] = configuration  # what began first has most tokens
-        most = MAX_CONFIGURATIONS + len(self._grammar.contents)  # all may begin at one place, such as after a trigger
-        self._dropped += max(0, len(kept) - most)
-        return list(kept.values())[:most]
 
     def _restore(self, snapshot: _Snapshot) -> None:
         for configuration, steps in snapshot:
@@ -355,6 +247,7 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         twin = ComposedMatcher.__new__(ComposedMatcher)
         BaseMatcher.__init__(twin, self._grammar)
         twin._configurations, twin._history = configurations, []
-        twin._terminated, twin._dropped = self._terminated, self._dropped
+        twin._steps = ConfigurationSteps(self._grammar, self._answers)
+        twin._steps.dropped, twin._terminated = self._steps.dropped, self._terminated
         twin._answers, twin._text = self._answers, self._text
         return twin

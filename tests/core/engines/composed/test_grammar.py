@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from structgen.core.compilers import compile_gbnf, compile_regex
-from structgen.core.engines.composed import grammar as grammars
-from structgen.core.engines.composed import masks
+from structgen.core.engines.composed import composition, masks
 from structgen.core.engines.composed.grammar import embed
 from structgen.core.engines.json.compiled import compile_json_schema
 from structgen.core.engines.protocols import Grammar
@@ -65,7 +64,7 @@ def random_grammar(rng: random.Random) -> ContextFreeGrammar:
 def test_random_grammars(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr(masks, "MANY", 0 if seed % 2 else masks.MANY)
-    monkeypatch.setattr(grammars, "WIDE", -1 if seed % 3 == 0 else grammars.WIDE)
+    monkeypatch.setattr(composition, "WIDE", -1 if seed % 3 == 0 else composition.WIDE)
     words = vocabulary(LETTERS, rng)
     source = random_grammar(rng)
     (x, x_pattern), (y, y_pattern) = rng.choices(CONTENTS, k=2)

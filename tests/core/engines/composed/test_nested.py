@@ -12,8 +12,8 @@ import pytest
 from structgen.core.compilers import compile_choice, compile_lark, compile_regex
 from structgen.core.engines.bitmask import allocate_token_bitmask
 from structgen.core.engines.byte_sets import EVERY_BYTE, byte_set
+from structgen.core.engines.composed import composition, masks
 from structgen.core.engines.composed import grammar as grammars
-from structgen.core.engines.composed import masks
 from structgen.core.engines.composed.grammar import embed
 from structgen.core.engines.composed.tag_dispatch import compile_tag_dispatch
 from structgen.core.engines.json.compiled import compile_json_schema
@@ -100,7 +100,7 @@ def test_random_nests(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> 
     rng = random.Random(seed)
     monkeypatch.setattr(grammars, "MAX_INLINED", most)
     monkeypatch.setattr(masks, "MANY", 0 if seed % 2 else masks.MANY)
-    monkeypatch.setattr(grammars, "WIDE", -1 if seed % 3 == 0 else grammars.WIDE)
+    monkeypatch.setattr(composition, "WIDE", -1 if seed % 3 == 0 else composition.WIDE)
     words = vocabulary(LETTERS, rng, longer=30)
     part = random_part(rng, rng.randint(2, 3))
     assert isinstance(part[0], ContextFreeGrammar)
