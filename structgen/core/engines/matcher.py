@@ -15,7 +15,7 @@ from structgen.core.engines.capture import Captures
 from structgen.core.engines.draft_trees import DraftTrees, walk_tree
 from structgen.core.engines.protocols import MAX_FORCED_BYTES, TOO_LONG, Grammar
 from structgen.core.regions import PartialParse
-from structgen.errors import CompletionTooLongError, MatcherStateError
+from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
 
 GrammarT = TypeVar("GrammarT", bound=Grammar)
 ResultT = TypeVar("ResultT")
@@ -111,9 +111,16 @@ class BaseMatcher(ABC, Generic[GrammarT]):
     def _fill(self, bitmask: npt.NDArray[np.int32], index: int, address: int) -> None:
         """Write the mask into a row of a bitmask that fits; ``address`` is the row's. The output has not ended."""
 
-    @abstractmethod
     def accept_token(self, token_id: int) -> bool:
-        """See `Matcher.accept_token`."""
+        """See `Matcher.accept_token`. Engines on kernels do it in one call instead."""
+        size = self._grammar.vocabulary.size
+        if not 0 <= token_id < size:
+            raise TokenError.out_of_range(token_id, size)
+        return self._alone(self._accept_token, token_id)
+
+    def _accept_token(self, token_id: int) -> bool:
+        """Take a token of the vocabulary, or refuse it and stay as before."""
+        raise NotImplementedError
 
     def accept_bytes(self, data: bytes) -> bool:
         """See `Matcher.accept_bytes`."""

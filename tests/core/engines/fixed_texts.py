@@ -12,7 +12,7 @@ import numpy.typing as npt
 from structgen.core.engines.byte_sets import byte_set
 from structgen.core.engines.matcher import BaseMatcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import MatcherStateError, TokenError
+from structgen.errors import MatcherStateError
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,8 @@ class FixedTextsMatcher(BaseMatcher[FixedTexts]):
         row = bitmask[index] if bitmask.ndim == 2 else bitmask
         row[:] = np.packbits(np.pad(allowed, (0, -len(allowed) % 32)), bitorder="little").view(np.int32)
 
-    def accept_token(self, token_id: int) -> bool:
+    def _accept_token(self, token_id: int) -> bool:
         vocabulary = self._grammar.vocabulary
-        if not 0 <= token_id < vocabulary.size:
-            raise TokenError.out_of_range(token_id, vocabulary.size)
         is_end = token_id in vocabulary.eos_token_ids
         return self._step(b"", ends=True) if is_end else self._step(vocabulary.tokens[token_id])
 

@@ -14,7 +14,7 @@ from structgen.core.engines.composed.configuration import Configuration
 from structgen.core.engines.composed.steps import ConfigurationSteps
 from structgen.core.engines.matcher import BaseMatcher
 from structgen.core.regions import PartialParse
-from structgen.errors import CompletionTooLongError, GenerationError, MatcherStateError, TokenError
+from structgen.errors import CompletionTooLongError, GenerationError, MatcherStateError
 
 if TYPE_CHECKING:
     from structgen.core.engines.composed.grammar import ComposedGrammar
@@ -63,22 +63,9 @@ class ComposedMatcher(BaseMatcher["ComposedGrammar"]):
         masks.fill(self._steps, self._configurations, self._text, self.is_accepting(), bitmask, index)
         self._check_answers()
 
-    def accept_token(self, token_id: int) -> bool:
-        """See `Matcher.accept_token`."""
-        vocabulary = self._grammar.vocabulary
-        if not 0 <= token_id < vocabulary.size:
-            raise TokenError.out_of_range(token_id, vocabulary.size)
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _accept_token(self, token_id: int) -> bool:
         if self._terminated:
             return False
-        self._in_use = True
-        try:
-            return self._accept_token(token_id)
-        finally:
-            self._in_use = False
-
-    def _accept_token(self, token_id: int) -> bool:
         vocabulary = self._grammar.vocabulary
         before = [(configuration, configuration.steps) for configuration in self._configurations]
         data = vocabulary.tokens[token_id]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.matcher import BaseMatcher
-from structgen.errors import MatcherStateError, TokenError
+from structgen.errors import MatcherStateError
 
 if TYPE_CHECKING:
     from structgen.core.engines.counted.grammar import CountedTexts
@@ -30,13 +30,8 @@ class CountedMatcher(BaseMatcher["CountedTexts"]):
             self._state, *self._grammar.bounds(self._count)
         )
 
-    def accept_token(self, token_id: int) -> bool:
-        """See `Matcher.accept_token`."""
+    def _accept_token(self, token_id: int) -> bool:
         vocabulary = self._grammar.vocabulary
-        if not 0 <= token_id < vocabulary.size:
-            raise TokenError.out_of_range(token_id, vocabulary.size)
-        if self._in_use:
-            raise MatcherStateError.in_use()
         data = vocabulary.tokens[token_id]
         if data:
             return self._step(data)
