@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,22 @@ def capabilities_of(model: Any) -> ModelCapabilities:
     if "reads_by" in result:
         result["reads_by"] = lambda: model.reads_by
     return ModelCapabilities(**result)
+
+
+class HiddenStates:
+    """A model that keeps the states of its calls while somebody wants them: it appends to ``_states`` unless that is
+    None."""
+
+    _states: list[Any] | None = None
+
+    @contextmanager
+    def hidden_states(self) -> Iterator[list[Any]]:
+        """See ``ModelCapabilities.hidden_states``."""
+        states = self._states = []
+        try:
+            yield states
+        finally:
+            self._states = None
 
 
 def prepare_for_trees(model: Any) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from structgen.generation.models.capabilities import HiddenStates
 from structgen.generation.models.model_runner import Part, Reading
 from structgen.generation.models.prefix_cache import common
 from structgen.generation.models.trees import forward_tree
@@ -56,11 +56,12 @@ class TinyCache:
         self.keep([kept] * len(self.sequences))
 
 
-class TinyModel:
+class TinyModel(HiddenStates):
     """Logits drawn from a normal distribution seeded by the last ``order`` tokens: an n-gram model with random weights.
 
     The same history gives the same logits, bit for bit, in every sequence and every batch.
-    ``bias`` (float [V]) is added to all of them, to make some tokens likelier.
+    ``bias`` (float [V]) is added to all of them, to make some tokens likelier. Its hidden states are a few of the
+    logits.
     """
 
     full_attention = True
@@ -79,7 +80,6 @@ class TinyModel:
         self.context_length = context_length
         self.forwards = 0
         self._seed, self._order, self._scale, self._bias = seed, order, scale, bias
-        self._states: list[Any] | None = None
 
     def prefill(self, prompts: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.float32], TinyCache]:
         """See ``LanguageModel.prefill``."""
@@ -113,15 +113,6 @@ class TinyModel:
         if self._states is not None:
             self._states.append(np.array(logits)[..., :STATE])
         return np.array(logits)
-
-    @contextmanager
-    def hidden_states(self) -> Iterator[list[Any]]:
-        """See ``ModelCapabilities.hidden_states``: a few of the logits after each token."""
-        states = self._states = []
-        try:
-            yield states
-        finally:
-            self._states = None
 
     def forward_tree(
         self, token_ids: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: TinyCache

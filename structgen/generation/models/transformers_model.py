@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from structgen.errors import ModelError
-from structgen.generation.models.capabilities import ModelCapabilities
+from structgen.generation.models.capabilities import HiddenStates, ModelCapabilities
 from structgen.generation.models.defaults import SAMPLING, sampling_settings
 from structgen.generation.models.threads import threads_in_use
 from structgen.generation.models.transformers_cache import TransformersCache
@@ -18,11 +18,12 @@ from structgen.generation.models.trees import forward_tree
 MASKED_ATTENTION = ("sdpa", "eager")  # take a mask of any shape
 
 
-class TransformersModel:
+class TransformersModel(HiddenStates):
     """Wraps a ``PreTrainedModel``. ``model`` is put in evaluation mode and used under ``torch.inference_mode``.
 
     In float32 the logits of one sequence differ by about 1e-5 between batch sizes and between one forward of n tokens
-    and n forwards (summation order), so only ties that close can come out differently.
+    and n forwards (summation order), so only ties that close can come out differently. Hidden states are as the head
+    sees them, after the last norm.
     """
 
     def __init__(self, model: Any) -> None:
@@ -33,7 +34,6 @@ class TransformersModel:
         _check_threads()
         self.model = model.eval()
         self._packed: list[Any] = []
-        self._states: list[Any] | None = None  # of the last layer, where somebody wants them
         head = model.get_output_embeddings()
         self.vocab_size = int(head.weight.shape[0] if head is not None else model.config.get_text_config().vocab_size)
         self.context_length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -155,15 +155,6 @@ class TransformersModel:
         if is_chain and (len(parents[0]) == 1 or not self.full_attention):
             return self.forward(token_ids, cache)
         return forward_tree(self, token_ids, parents, cache)
-
-    @contextmanager
-    def hidden_states(self) -> Iterator[list[Any]]:
-        """See ``ModelCapabilities.hidden_states``; as the head sees them, after the last norm."""
-        states = self._states = []
-        try:
-            yield states
-        finally:
-            self._states = None
 
     @property
     def _attention(self) -> str:
