@@ -35,6 +35,8 @@ from structgen.core.constraints.composed import tag_dispatch as tag_dispatch
 from structgen.core.constraints.data import one_of as one_of
 from structgen.core.constraints.data import substring_of as substring_of
 from structgen.core.constraints.json import json_schema as json_schema
+from structgen.core.constraints.monitored import MonitoredConstraint as MonitoredConstraint
+from structgen.core.constraints.monitored import monitored as monitored
 from structgen.core.constraints.phrases import PhraseConstraint as PhraseConstraint
 from structgen.core.constraints.phrases import avoiding as avoiding
 from structgen.core.constraints.phrases import including as including
@@ -67,6 +69,8 @@ from structgen.core.engines.protocols import CompiledGrammar as CompiledGrammar
 from structgen.core.engines.protocols import GrammarMatcher as GrammarMatcher
 from structgen.core.json_schema.loading import load_schema as load_schema
 from structgen.core.monitors.protocol import TerminalMonitor as TerminalMonitor
+from structgen.core.monitors.protocol import ToolFailure as ToolFailure
+from structgen.core.monitors.protocol import TriggerMonitor as TriggerMonitor
 from structgen.core.monitors.sqlite import SqliteSchema as SqliteSchema
 from structgen.core.monitors.sqlite import sqlite_terminals as sqlite_terminals
 from structgen.core.python_types.data_marks import OneOf as OneOf

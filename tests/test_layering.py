@@ -60,7 +60,7 @@ STAGES: list[set[str]] = [
     {"core.engines.json.value_graph"},
     {"core.engines.json.tables"},
     {"core.engines.json", "core.engines.cfg", "core.engines.lalr", "core.engines.sorted", "core.engines.counted"},
-    {"core.engines.composed"},
+    {"core.engines.composed", "core.engines.triggered"},
     {"core.compilers", "core.python_types", "core.tool_calls"},
     {"core.constraints"},
     {"core.answers"},

@@ -8,16 +8,22 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from structgen.core.text_sets.names import NameSet
 from structgen.errors import GenerationError
 
+COUNTS = ("empty_suggestions", "monitor_timeouts", "monitor_failures")
 Suggestion: TypeAlias = "NameSet | Iterable[str] | None"
 """Names that may come; none at all: nothing may; None: whatever the constraint allows."""
+
+
+class ToolFailure(Exception):
+    """The tool that a monitor asks has failed: nothing is said of what comes after this text."""
 
 
 @runtime_checkable
 class Monitor(Protocol):
     """Says which names may come after a text. A **pure function**: the same text has the same answer, always.
 
-    So going back, forks and drafts cost nothing. An exception becomes a `GenerationError`; a `TimeoutError` is no
-    restriction, counted in ``monitor_timeouts`` of the matcher's statistics.
+    So going back, forks and drafts cost nothing. An exception becomes a `GenerationError`; a `TimeoutError` or a
+    `ToolFailure` is no restriction, counted in ``monitor_timeouts`` and ``monitor_failures`` of the matcher's
+    statistics.
     """
 
     def suggest(self, text: str) -> Suggestion:
@@ -39,6 +45,20 @@ class TerminalMonitor(Monitor, Protocol):
         ...
 
 
+@runtime_checkable
+class TriggerMonitor(Monitor, Protocol):
+    """A monitor of names wherever certain texts have come; see ``monitored``.
+
+    Attributes:
+        triggers: the texts after which it is asked, such as ``(".",)``.
+    """
+
+    @property
+    def triggers(self) -> tuple[str, ...]:
+        """See the class."""
+        ...
+
+
 def asked(monitor: Monitor, text: bytes, stats: dict[str, int]) -> frozenset[str] | NameSet | None:
     """What a monitor suggests after a text. A character that is cut is left out of it.
 
@@ -53,8 +73,8 @@ def asked(monitor: Monitor, text: bytes, stats: dict[str, int]) -> frozenset[str
         names = frozenset([answer] if isinstance(answer, str) else answer)
         if not all(isinstance(name, str) for name in names):
             raise TypeError("it suggests what is no text")
-    except TimeoutError:
-        stats["monitor_timeouts"] += 1
+    except (TimeoutError, ToolFailure) as error:
+        stats["monitor_timeouts" if isinstance(error, TimeoutError) else "monitor_failures"] += 1
         return None
     except Exception as error:
         raise GenerationError(
@@ -66,5 +86,5 @@ def asked(monitor: Monitor, text: bytes, stats: dict[str, int]) -> frozenset[str
 
 
 def new_stats() -> dict[str, int]:
-    """What is counted of monitors: answers that left nothing and were put aside, and answers that came too late."""
-    return {"empty_suggestions": 0, "monitor_timeouts": 0}
+    """What is counted of monitors: answers that left nothing and were put aside, that came too late, that failed."""
+    return dict.fromkeys(COUNTS, 0)

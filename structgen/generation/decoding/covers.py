@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from structgen.core.tokenization.canonical import AT_START, CanonicalSpelling, SpelledSoFar
 from structgen.generation.models.prefix_reader import Prefix
 
-Read = Callable[[Sequence[Prefix]], Sequence[npt.NDArray[np.floating[Any]]]]
+Read = Callable[[Sequence[Prefix]], Iterable[npt.NDArray[np.floating[Any]]]]
 """The logits after each of some tokens."""
 
 

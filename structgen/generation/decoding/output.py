@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from structgen.core.engines.protocols import TOO_LONG, Matcher
+from structgen.core.monitors.protocol import COUNTS
 from structgen.core.tokenization.canonical import AT_START, CanonicalSpelling, SpelledSoFar
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError, IncompleteOutputError
@@ -512,6 +513,8 @@ class Output:
 
     def _stop_clock(self) -> None:
         self.stats.seconds = time.perf_counter() - self._started
+        counts = {} if self._matcher is None else self._matcher.stats
+        self.stats.monitors = {name: counts[name] for name in COUNTS if name in counts}
 
     def _fail_incomplete(self, what: str) -> None:
         plan = b"" if self._closer is None else self._closer.completion()

@@ -25,6 +25,8 @@ class GenerationStats:
         draft_seconds: time spent on drafting (in a batch, of all rows), the draft model's included.
         accepted_prediction_tokens, rejected_prediction_tokens: of a predicted text, tokens that the output has where
             they were expected, and the others.
+        monitors: of a constraint with monitors, how often a suggestion left nothing and was put aside
+            (``empty_suggestions``), came too late (``monitor_timeouts``), or failed (``monitor_failures``).
         closed_loops: how often a repetition was left (``loop_guard``).
         exceeded_regions: values of fields that have more tokens than their regions' ``max_tokens``.
     """
@@ -46,3 +48,4 @@ class GenerationStats:
     rejected_prediction_tokens: int = 0
     exceeded_regions: int = 0
     closed_loops: int = 0
+    monitors: dict[str, int] = field(default_factory=dict)

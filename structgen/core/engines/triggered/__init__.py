@@ -1,0 +1,1 @@
+"""A grammar in which names after triggers are those that a monitor suggests."""
