@@ -167,7 +167,7 @@ def test_one_row_is_not_held_up_where_every_token_costs(
     for first in range(0, len(beside) - 100, 100):
         grown = 2e-6 * first  # by what the row itself has written
         assert np.mean(beside[first : first + 100]) <= 2 * (np.mean(without) + grown)
-    assert np.quantile(beside, 0.99) <= 8 * np.quantile(without, 0.99)
+    assert np.quantile(beside, 0.99) <= 8 * (np.quantile(without, 0.99) + 2e-6 * len(beside))
     assert np.mean(beside) >= 1.3 * np.mean(without), "the prompt has what is left of the time"
 
 
