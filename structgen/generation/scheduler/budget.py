@@ -99,6 +99,7 @@ class StepCost:
     def __init__(self) -> None:
         self._seen: dict[int, tuple[float, float]] = {}
         self._before: dict[int, tuple[float, float]] = {}  # what was ``seen`` before the prompts that are being read
+        self._written = self._prompts = 0  # tokens that were read since: of sequences that are written, of prompts
         self._rate: float | None = None  # beside sequences that are written
         self._alone: float | None = None  # without them, all that the step takes included
         self._spread = FIRST_SPREAD
@@ -107,6 +108,7 @@ class StepCost:
     def observe(self, tokens: int, chunks: int, seconds: float) -> None:
         """A step that read so many tokens, ``chunks`` of them of prompts, took so long."""
         written = tokens - chunks
+        self._written, self._prompts = self._written + written, self._prompts + chunks
         if not written:
             self._observe_alone(chunks, seconds)
             return
@@ -132,6 +134,7 @@ class StepCost:
         """A prompt begins to be read. What a step takes now is what ``room`` goes by till the next one begins: the keys
         and values of a long prompt make steps slower that read nothing of it (llama.cpp looks at all of them)."""
         self._before = dict(self._seen)
+        self._written = self._prompts = 0
 
     def seconds(self, tokens: int) -> float:
         """What a step takes that reads no prompts; 0 while nothing is known. Never falls with ``tokens``."""
@@ -146,18 +149,23 @@ class StepCost:
         """How many tokens of prompts a step may read beside so many others, so that about 99 of 100 steps take at most
         ``factor`` times as long as without; None: a step without prompts should tell first what that is.
 
-        Where steps vary much by themselves, prompts have half of ``factor``'s part all the same; a quarter of it where
-        steps have grown slower since the prompt began."""
+        Prompts have half of ``factor``'s part at least, however much steps vary by themselves, and however much slower
+        they became since the first prompt began: a prompt that gets on more slowly is in their way for longer."""
         if written.bit_length() not in self._seen or self._prompt_steps >= REFRESH:
             return None
         rate = self._alone if self._rate is None else self._rate
         if rate is None:
             return 0.0
         now, slack = self.seconds(written), 1 + DEVIATIONS * max(self._spread, LEAST_SPREAD)
-        without = min(now, _expected(self._before, written) or now)
-        part = max(max(factor / slack, (1 + factor) / 2) * without - now, (factor - 1) / 4 * without)
+        part = max(factor / slack * self._without(written, now) - now, (factor - 1) / 2 * now)
         rate = rate or now / FAST
         return part / rate if rate else math.inf
+
+    def _without(self, written: int, now: float) -> float:
+        """What a step would take without the prompts that are being read. Sequences that are written grow too, and each
+        token looks at those before it: a token of theirs has made steps slower as much as one of a prompt, at least."""
+        before = min(now, _expected(self._before, written) or now)
+        return before + (now - before) * self._written / max(1, self._written + self._prompts)
 
     def piece(self, seconds: float) -> float:
         """How many tokens of prompts a step may read that reads nothing else, to take about so many seconds."""

@@ -171,6 +171,45 @@ def test_one_row_is_not_held_up_where_every_token_costs(
     assert np.mean(beside) >= 1.3 * np.mean(without), "the prompt has what is left of the time"
 
 
+class OwnTexts(Timed):
+    """A reader whose tokens look at their own text, and a little at all others, as llama.cpp's do; what each step took
+    is noted, and what it would have taken had there been no prompt."""
+
+    def __init__(self, others: float, noise: float) -> None:
+        super().__init__(0.007, 0.0067, 3e-5, noise)
+        self._others, self.steps = others, list[tuple[float, float]]()
+
+    def read(self, parts: Any) -> Any:
+        (fixed, token, context), start = self._costs, self.now
+        written = [len(self.sequences[part.sequence]) for part in parts if len(part.tokens) == 1]
+        held = sum(map(len, self.sequences.values()))
+        self.now += self._others * sum(len(part.tokens) for part in parts) * held
+        reading = super().read(parts)
+        alone = fixed + sum(token + (context + self._others) * own for own in written)
+        self.steps.append((self.now - start, alone))
+        return reading
+
+
+@pytest.mark.parametrize("others", [0.0, pytest.param(4e-6, marks=pytest.mark.full), 2e-5])
+@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=nightly), 0.2])
+def test_a_long_prompt_gets_on_while_an_output_grows(others: float, noise: float) -> None:
+    """The output's tokens take ever longer by its own text, which is not the prompt's doing: they take twice as long as
+    without at most, and the prompt has two fifths of their time besides, to its end."""
+    reader = OwnTexts(others, noise)
+    scheduler = Scheduler(reader, SchedulerLimits(late_seconds=None), clock=lambda: reader.now)
+    row = submit(scheduler, [1] * 20, 4000, key="one")
+    for _ in range(100):
+        scheduler.step()
+    reader.steps.clear()
+    late = submit(scheduler, [2] * 800, 1, key="another")
+    while late.state is not State.DONE and len(row.output.token_ids) < 3900:
+        scheduler.step()
+    assert late.state is State.DONE
+    for first in range(0, len(reader.steps) - 200, 200):
+        taken, alone = map(sum, zip(*reader.steps[first : first + 200], strict=True))
+        assert 1.4 * alone <= taken <= 2 * alone
+
+
 def test_short_prompts_that_come_now_and_then_are_read_at_once() -> None:
     """Where tokens cost as much as steps: what steps before saved is theirs, and the mean stays within bounds."""
     reader = Timed(*LLAMA, noise=0.0)
