@@ -22,14 +22,14 @@ from structgen.generation.models.transformers_store import load_transformers
 ROOM = 64  # tokens
 
 
-class RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]
+class RoomyLayer(DynamicLayer):
     """Keys and values are the first columns of larger tensors."""
 
     keys: Any
     values: Any
 
     def __init__(self, layer: Any) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.lazy_initialization(layer.keys, layer.values)
         self.keys, self.values = layer.keys, layer.values
         self._room: tuple[Any, Any] | None = None

@@ -236,7 +236,7 @@ def _result(input_ids: Tensor, outputs: Sequence[Output], config: Any, watch: _W
     ).reshape(len(rows), width)
     sequences = torch.cat([input_ids, texts], dim=1)
     if config.return_dict_in_generate:
-        return GenerateDecoderOnlyOutput(sequences=sequences)  # type: ignore[arg-type]
+        return GenerateDecoderOnlyOutput(sequences=sequences)
     return sequences
 
 

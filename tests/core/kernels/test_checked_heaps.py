@@ -107,7 +107,7 @@ UNREAD = {
 }
 
 
-@pytest.mark.first_case
+@pytest.mark.full  # `make test` builds no kernels with checks
 @pytest.mark.parametrize(
     ("which", "source"),
     [("cfg", SOURCE), ("lalr", LALR_SOURCE), ("unproved", LALR_SOURCE)],

@@ -1,7 +1,7 @@
 """Faults put into good tables: what the verifier lets pass is read by the machine without harm or a dead end.
 
-The oracle is the machine itself. With ``NUMBA_BOUNDSCHECK=1`` (`make test` runs this file so, too) every access of its
-kernels is checked.
+The oracle is the machine itself. With ``NUMBA_BOUNDSCHECK=1`` (`make test-full` runs this file so, too) every access of
+its kernels is checked.
 """
 
 from __future__ import annotations
