@@ -20,7 +20,7 @@ import numpy.typing as npt
 from structgen.core.engines.logits import HostLogits, host_logits
 from structgen.core.kernels.calls import address_of, writable_address
 from structgen.core.kernels.sampling import calls
-from structgen.core.kernels.sampling.layout import CACHED_BYTES
+from structgen.core.kernels.sampling.layout import CACHED_BYTES, FEW_FORBIDDEN
 from structgen.errors import BitmaskError
 
 if TYPE_CHECKING:
@@ -229,16 +229,19 @@ def write_masked(logits: Any, bitmask: npt.NDArray[np.int32], target: Any, indic
     Raises:
         BitmaskError: shapes or dtypes that do not fit.
     """
-    given = host_logits(logits)
-    into = given if target is logits else host_logits(target)
-    if into.owner is not target or (into.rows, into.columns, into.kind) != (given.rows, given.columns, given.kind):
-        raise BitmaskError(f"the target is {target.dtype} with shape {tuple(target.shape)}; wanted that of the logits")
+    given = into = host_logits(logits)
+    if target is not logits:
+        into = host_logits(target)
+        if into.owner is not target or (into.rows, into.columns, into.kind) != (given.rows, given.columns, given.kind):
+            raise BitmaskError(
+                f"the target is {target.dtype} with shape {tuple(target.shape)}; wanted that of the logits"
+            )
     if not len(indices):
         return []
     if indices[0] < 0 or indices[-1] >= min(given.rows, len(bitmask)):
         raise BitmaskError(f"indices {list(indices)!r:.200} do not fit {given.rows} by {len(bitmask)}")
     empty = _apply(given, into, bitmask, indices)
-    return [row for row, is_empty in zip(indices, empty, strict=True) if is_empty] if any(empty) else []
+    return [row for row, is_empty in zip(indices, empty, strict=True) if is_empty] if 1 in empty else []
 
 
 def _apply(host: HostLogits, into: HostLogits, mask: npt.NDArray[np.int32], rows: Sequence[int]) -> list[int]:
@@ -247,16 +250,14 @@ def _apply(host: HostLogits, into: HostLogits, mask: npt.NDArray[np.int32], rows
     sources, masks = _addresses(host.address, host.stride, rows), _addresses(start, 4 * words, rows)
     targets = sources if into is host else _addresses(into.address, into.stride, rows)
     threads = threads_for_logits(len(rows), host.columns) // MASKED_PER_DRAWN
-    shape = {"columns": host.columns, "words": words, "kind": host.kind}
-    if len(rows) * host.stride > CACHED_BYTES:
-        shape["few"] = 0
+    few = FEW_FORBIDDEN if len(rows) * host.stride <= CACHED_BYTES else 0
     if threads < 2:
-        return calls.apply(sources, masks, targets, **shape)
+        return calls.apply(sources, masks, targets, host.columns, words, host.kind, few)
     empty = [0] * len(rows)
 
     def part(first: int, last: int) -> None:
         these = slice(first, last)
-        empty[these] = calls.apply(sources[these], masks[these], targets[these], **shape)
+        empty[these] = calls.apply(sources[these], masks[these], targets[these], host.columns, words, host.kind, few)
 
     in_parts(part, len(rows), threads)
     return empty

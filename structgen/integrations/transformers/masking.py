@@ -43,7 +43,7 @@ class Masker:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._bitmask = allocate_token_bitmask(1, vocabulary.size)
         self._size = vocabulary.size
-        self._filled: set[int] = set()  # rows whose masks `step` has made
+        self._filled = list[bool]()  # by row, whether `step` has made its mask; empty: of none
         self._eos, self._may_end = frozenset(vocabulary.eos_token_ids), False  # whether one of these may have ended
         self._buffers = Buffers()
         self._live: Tensor | None = None  # of the last scores on a device: see `free_blocked`
@@ -53,22 +53,21 @@ class Masker:
         """Let each row go on by its token, and make the masks after it, in one call where that can be."""
         masks = self._masks(len(rows))
         self._may_end = not self._eos.isdisjoint(tokens)
-        stepping = [
-            None if row is None or not row.steps_with(token) else row for row, token in zip(rows, tokens, strict=True)
-        ]
+        # Whoever has ended takes nothing, and is not asked about it first.
+        in_range = min(tokens) >= 0 and max(tokens) < self._size
+        stepping = [row if in_range and row is not None and row.is_open else None for row in rows]
         matchers = [None if row is None else row.matcher for row in stepping]
         if len(rows) == 1:
             taken = [matchers[0] is not None and matchers[0].advance_and_fill(tokens[0], masks)]
         else:
-            steps = [0 if one is None else token for one, token in zip(matchers, tokens, strict=True)]
+            steps = tokens if in_range else [0] * len(rows)
             taken = batch_advance_and_fill(matchers, steps, masks)
-        for index, (row, token, is_taken) in enumerate(zip(rows, tokens, taken, strict=True)):
-            if stepping[index] is not None:
-                stepping[index].stepped(token, is_taken)  # type: ignore[union-attr]
-                if is_taken:
-                    self._filled.add(index)
+        for row, stepped, token, is_taken in zip(rows, stepping, tokens, taken, strict=True):
+            if stepped is not None:
+                stepped.stepped(token, is_taken)
             elif row is not None:
                 row.follow_one(token)
+        self._filled = [one is not None and is_taken for one, is_taken in zip(stepping, taken, strict=True)]
 
     def masked(self, scores: Tensor, rows: Sequence[ConstrainedRow | None], *, in_place: bool = False) -> Tensor:
         """Masked scores [rows, width], on the same device: the given ones, or others, which leaves these as they are.
@@ -84,11 +83,11 @@ class Masker:
         bitmask = self._fill(rows)
         if scores.requires_grad:
             masked = scores.masked_fill(~_allowed(bitmask, scores, places), -float("inf"))
-        elif scores.device.type == "cpu":
+        elif scores.is_cpu:
             masked = self._on_host(scores, bitmask, places, in_place)
         else:
             masked = self._on_device(scores, bitmask, places, in_place)
-        return _closable(masked, rows) if any(rows[index].has_budget for index in places) else masked  # type: ignore[union-attr]
+        return _closable(masked, rows) if any([row is not None and row.has_budget for row in rows]) else masked
 
     def _on_host(self, scores: Tensor, bitmask: Bitmask, places: Sequence[int], in_place: bool) -> Tensor:
         in_place &= scores.stride(1) == 1
@@ -136,15 +135,16 @@ class Masker:
 
     def _fill(self, rows: Sequence[ConstrainedRow | None]) -> Bitmask:
         """The masks of all rows; those of rows that are not masked are arbitrary."""
-        masks, filled = self._masks(len(rows)), self._filled
-        self._filled = set()
-        if len(filled) == len(rows) and not self._may_end:
+        masks, filled = self._masks(len(rows)), self._filled or [False] * len(rows)
+        self._filled = []
+        are_filled = all(filled)
+        if are_filled and not self._may_end:
             return masks
-        writing = [
-            None if row is None or index in filled or row.may_only_end else row.matcher
-            for index, row in enumerate(rows)
-        ]
-        if len(filled) < len(rows):
+        if not are_filled:
+            writing = [
+                None if row is None or is_filled or row.may_only_end else row.matcher
+                for row, is_filled in zip(rows, filled, strict=True)
+            ]
             fill_next_token_bitmasks(writing, masks)
         for index, row in enumerate(rows):
             if row is not None and row.may_only_end:

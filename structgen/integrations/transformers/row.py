@@ -86,10 +86,11 @@ class ConstrainedRow:
                 self._closer.plan = None
         self._length += 1
 
-    def steps_with(self, token: int) -> bool:
-        """Whether nothing but its matcher is to be asked about one more token: `stepped` says what came of it."""
-        at_end = self._budget is None and self._length == len(self._taken)
-        return at_end and not self.is_finished and 0 <= token < self.matcher.grammar.vocabulary.size
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing but its matcher is to be asked about one more token: `stepped` says what came of it. A
+        matcher whose text has ended takes none."""
+        return self._budget is None and self._length == len(self._taken)
 
     def stepped(self, token: int, is_taken: bool) -> None:
         """Note that the matcher was shown a token more, and whether it took it."""

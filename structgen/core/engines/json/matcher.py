@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -28,7 +27,6 @@ AT_ONCE = 1 << 15  # items by which memory doubles no more
 # Equal configurations are merged at the end of each kernel call, so long texts are read in pieces: a text with many
 # values that each have several alternatives would otherwise be read once for each combination.
 PIECE = 16
-_NOTHING_YET = (0,) * (layout.JOB_SIZE - layout.J_STATUS)
 _QUOTE = byte_set(b'"')
 _BEFORE, _STEPS, _TOP = layout.STATE_BEFORE, layout.STATE_STEPS, layout.STATE_TOP
 _LENGTH, _ENDED, _COUNT = layout.STATE_LENGTH, layout.STATE_ENDED, layout.STATE_COUNT
@@ -139,12 +137,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     @classmethod
     def _group_filled(cls, matchers: Sequence[Self], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> None:
-        """The masks of matchers that share their mask rows, and with these the size of their vocabulary."""
-        start = _first_address(matchers[0], bitmask, [min(rows), max(rows)])
-        count, row_bytes = len(matchers), 4 * bitmask.shape[-1]
-        jobs = array("q", bytes(8 * layout.JOB_SIZE * count))
-        jobs[layout.J_BLOCK :: layout.JOB_SIZE] = array("q", [matcher._at for matcher in matchers])
-        jobs[layout.J_OUT :: layout.JOB_SIZE] = array("q", [start + row_bytes * row for row in rows])
+        """The masks of matchers that share their mask rows."""
+        jobs, count = _jobs(matchers, bitmask, rows), len(matchers)
         context, first = matchers[0]._rows.context(), 0
         while (first := machine.fills(context.address, jobs.buffer_info()[0], first, count)) < count:
             job = layout.JOB_SIZE * first
@@ -158,35 +152,36 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         """`advance_and_fill` of many matchers, each with its token, which its vocabulary has, and its row: one call
         of the kernel for those that share their mask rows. See `batch_advance_and_fill`."""
         with _entered(matchers):
-            return cls._all_stepped(matchers, token_ids, bitmask, rows)
+            taken = [False] * len(matchers)
+            running = [number for number, matcher in enumerate(matchers) if not matcher._terminated]
+            for chosen in _sharing([matchers[number] for number in running]):
+                if len(chosen) == len(matchers):
+                    return cls._group_stepped(matchers, token_ids, bitmask, rows)
+                numbers = [running[index] for index in chosen]
+                group = [[of[number] for number in numbers] for of in (matchers, token_ids, rows)]
+                members, tokens, places = group
+                for number, is_taken in zip(numbers, cls._group_stepped(members, tokens, bitmask, places), strict=True):
+                    taken[number] = is_taken
+            return taken
 
     @classmethod
-    def _all_stepped(
+    def _group_stepped(
         cls, matchers: Sequence[Self], token_ids: Sequence[int], bitmask: npt.NDArray[np.int32], rows: Sequence[int]
     ) -> list[bool]:
-        taken = [False] * len(matchers)
-        groups: dict[int, list[int]] = {}
-        for number, matcher in enumerate(matchers):
-            if not matcher._terminated:
-                groups.setdefault(id(matcher._rows), []).append(number)
-        for numbers in groups.values():
-            one = matchers[numbers[0]]
-            start, row_bytes = one._row_address(bitmask, 0), 4 * bitmask.shape[-1]
-            jobs = array("q")
-            for number in numbers:
-                jobs.extend((matchers[number]._at, token_ids[number], start + row_bytes * rows[number], *_NOTHING_YET))
-            context, first = one._rows.context(), 0
-            while first < len(numbers):
-                last = machine.steps(context.address, jobs.buffer_info()[0], first, len(numbers))
-                for index, status in enumerate(
-                    jobs[layout.JOB_SIZE * first + layout.J_STATUS : layout.JOB_SIZE * (last + 1) : layout.JOB_SIZE],
-                    first,
-                ):
-                    number = numbers[index]
-                    taken[number] = status == layout.ALIVE or matchers[number]._stepped(
-                        context, status, token_ids[number], start + row_bytes * rows[number]
-                    )
-                first = last + 1
+        """The steps of matchers that share their mask rows, none of which has ended."""
+        jobs, count = _jobs(matchers, bitmask, rows), len(matchers)
+        jobs[layout.J_TOKEN :: layout.JOB_SIZE] = array("q", token_ids)
+        context, taken = matchers[0]._rows.context(), list[bool]()
+        while (first := len(taken)) < count:
+            last = machine.steps(context.address, jobs.buffer_info()[0], first, count)
+            done = jobs[layout.JOB_SIZE * first + layout.J_STATUS : layout.JOB_SIZE * (last + 1) : layout.JOB_SIZE]
+            taken += [
+                status == layout.ALIVE
+                or matchers[number]._stepped(
+                    context, status, token_ids[number], jobs[layout.JOB_SIZE * number + layout.J_OUT]
+                )
+                for number, status in enumerate(done, first)
+            ]
         return taken
 
     @classmethod
@@ -479,6 +474,16 @@ def _first_address(matcher: JsonMatcher, bitmask: npt.NDArray[np.int32], rows: S
     return matcher._row_address(bitmask, 0)
 
 
+def _jobs(matchers: Sequence[JsonMatcher], bitmask: npt.NDArray[np.int32], rows: Sequence[int]) -> array[int]:
+    """Jobs of matchers that share their mask rows, and with these the size of their vocabulary: where each is, and
+    where its mask goes."""
+    start, row_bytes = _first_address(matchers[0], bitmask, [min(rows), max(rows)]), 4 * bitmask.shape[-1]
+    jobs = array("q", bytes(8 * layout.JOB_SIZE * len(matchers)))
+    jobs[layout.J_BLOCK :: layout.JOB_SIZE] = array("q", [matcher._at for matcher in matchers])
+    jobs[layout.J_OUT :: layout.JOB_SIZE] = array("q", [start + row_bytes * row for row in rows])
+    return jobs
+
+
 def _tree_jobs(blocks: Sequence[int], begins: Sequence[int], trees: DraftTrees) -> npt.NDArray[np.int64]:
     """int64[trees, nodes, JOB_SIZE]: the jobs of trees, but for the addresses of masks. The first of a tree has that of
     the next one as its sibling."""
@@ -496,19 +501,24 @@ def _tree_jobs(blocks: Sequence[int], begins: Sequence[int], trees: DraftTrees) 
     return jobs
 
 
-@contextmanager
-def _entered(matchers: Sequence[JsonMatcher]) -> Iterator[None]:
+class _entered:
     """Mark matchers as in use for a block, each for this thread alone."""
-    entered: Sequence[JsonMatcher] = matchers
-    try:
-        for number, matcher in enumerate(matchers):
+
+    __slots__ = ("_matchers",)
+
+    def __init__(self, matchers: Sequence[JsonMatcher]) -> None:
+        self._matchers = matchers
+
+    def __enter__(self) -> None:
+        for number, matcher in enumerate(self._matchers):
             if matcher._in_use:
-                entered = matchers[:number]
+                self._matchers = self._matchers[:number]
+                self.__exit__()
                 raise MatcherStateError.in_use()
             matcher._in_use = True
-        yield
-    finally:
-        for matcher in entered:
+
+    def __exit__(self, *error: object) -> None:
+        for matcher in self._matchers:
             matcher._in_use = False
 
 

@@ -69,7 +69,7 @@ def logits_of(keys: Int64) -> tuple[npt.NDArray[np.float32], Int64]:
 
 
 def apply(
-    logits: Iterable[int], masks: Iterable[int], targets: Iterable[int], *, columns: int, words: int, kind: int,
+    logits: Iterable[int], masks: Iterable[int], targets: Iterable[int], columns: int, words: int, kind: int,
     few: int = FEW_FORBIDDEN,
 ) -> list[int]:  # fmt: skip
     """Write R rows of ``columns`` logits of a ``kind`` to their targets, -inf where their masks of ``words`` forbid.
@@ -83,7 +83,10 @@ def apply(
     rows.extend(masks)
     rows.extend(targets)
     rows.frombytes(bytes(8 * count))
-    start = rows.buffer_info()[0]
-    tables = array("q", [word for i in range(4) for word in (start + 8 * count * i, count, count)])
+    start, size = rows.buffer_info()[0], 8 * count
+    tables = array("q", (
+        start, count, count, start + size, count, count,
+        start + 2 * size, count, count, start + 3 * size, count, count,
+    ))  # fmt: skip
     run(tables.buffer_info()[0], APPLY, columns | kind << KIND_SHIFT, words, few)
     return rows[3 * count :].tolist()

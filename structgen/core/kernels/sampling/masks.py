@@ -25,16 +25,22 @@ def _is_few(word, few):
 
 
 @internal
-def _forbid_few(kind, target, masks, first, last):
-    """Write -inf over each token that words forbid. Mostly none is in the cache: those to come are asked for."""
-    for i in range(first, last):
-        ahead = mask_word(masks, i + AHEAD) ^ ALL if i + AHEAD < last else 0
+def _forbid_few(kind, target, masks, i, words, few):
+    """Write -inf over each token that words from ``i`` on forbid, as long as these are few: the first word of more, or
+    ``words``. Mostly none is in the cache: those to come are asked for."""
+    while i < words:
+        forbidden = mask_word(masks, i) ^ ALL
+        if forbidden:
+            if count_bits(forbidden) > few:
+                break
+            while forbidden:
+                forbid_one(kind, target, WORD * i + lowest_bit(forbidden))
+                forbidden &= forbidden - 1
+        ahead = mask_word(masks, i + AHEAD) ^ ALL if i + AHEAD < words else 0
         if ahead:
             prefetch_one(kind, target, WORD * (i + AHEAD) + lowest_bit(ahead))
-        forbidden = mask_word(masks, i) ^ ALL
-        while forbidden:
-            forbid_one(kind, target, WORD * i + lowest_bit(forbidden))
-            forbidden &= forbidden - 1
+        i += 1
+    return i
 
 
 @internal
@@ -49,9 +55,7 @@ def _mask_row(kind, target, masks, words, few):
                 i += 1
             forbid_all(kind, target + width * first, i - first)
         elif _is_few(word, few):
-            while i < words and _is_few(mask_word(masks, i), few):
-                i += 1
-            _forbid_few(kind, target, masks, first, i)
+            i = _forbid_few(kind, target, masks, i, words, few)
         else:
             while i < words and mask_word(masks, i) and not _is_few(mask_word(masks, i), few):
                 i += 1
