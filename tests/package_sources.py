@@ -17,6 +17,11 @@ def text(path: str) -> str:
 
 
 @cache
+def parsed(source: str) -> ast.Module:
+    """A source as a tree; others read the same one, so nobody changes it."""
+    return ast.parse(source)
+
+
 def tree(path: str) -> ast.Module:
-    """A module's source as a tree; others read the same one, so nobody changes it."""
-    return ast.parse(text(path), path)
+    """A module's source as a tree: see `parsed`."""
+    return parsed(text(path))

@@ -160,11 +160,13 @@ def test_an_agent_stops_at_its_steps_and_the_process_ends_without_a_with() -> No
     assert errors == "" and taken < 15 and time.monotonic() - began < SECONDS
 
 
+@pytest.mark.full
 def test_tools_are_called_in_the_format_of_the_template() -> None:
     out, errors, taken = ran(TOOLS)
     assert out.splitlines() == ["add True"] and errors == "" and taken < 15
 
 
+@pytest.mark.full
 def test_attempts_tell_what_was_refused() -> None:
     out, errors, taken = ran(ATTEMPTS)
     said = "Your answer does not fit: days: Value error, days come in pairs"
@@ -186,6 +188,7 @@ def test_a_batch_says_something_soon_and_then_every_row() -> None:
     assert [int(row[2]) for row in rows] == sorted({int(row[2]) for row in rows}) and int(rows[-1][2]) == 4
 
 
+@pytest.mark.full
 def test_guesses_of_lark_are_answered_with_the_form() -> None:
     out, errors, taken = ran(GUESSES)
     assert out.splitlines() == ["OptionsError True", "OptionsError True", "GrammarError True", "True"]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 from structgen.options import JsonOptions
+from tests.package_sources import PATHS, tree
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "structgen"
 
 # Retired as parts of names: of functions, classes, parameters, variables and attributes.
 NAMES = (
@@ -68,33 +68,34 @@ COUNTED_IN = {
 EXEMPT_IN = {"row": ("core/engines/apply", "core/engines/bitmask", "core/engines/logits", "generation/sampling")}
 
 
-@cache
-def modules() -> dict[str, ast.Module]:
-    return {
-        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-    }
+FORMS_OF = {word: FORMS.get(word, (word,)) for word in (*NAMES, *MESSAGES, *PAGES)}
 
 
-def names(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+def names(module: ast.AST) -> Iterator[tuple[str, bool]]:
     """What a module names itself, and whether as a variable or parameter."""
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, False
         elif isinstance(node, ast.arg):
             yield node.arg, True
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id, True
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value):
             yield node.attr, False
 
 
-def parts(name: str) -> set[str]:
-    return set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_"))
+def is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
-def occurrences(word: str, found: Iterator[set[str]]) -> int:
-    return sum(not words.isdisjoint(FORMS.get(word, (word,))) for words in found)
+@cache
+def parts(name: str) -> frozenset[str]:
+    return frozenset(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_"))
+
+
+def retired(words: AbstractSet[str], among: Iterable[str]) -> list[str]:
+    """Which of some retired words are there, in any of their forms."""
+    return [word for word in among if not words.isdisjoint(FORMS_OF[word])]
 
 
 CALLED = re.compile(r"(?i)error|refus|warn|badinput|unsupported|too_|^log|^option|^argument")
@@ -108,9 +109,9 @@ def called(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def messages(tree: ast.AST) -> Iterator[str]:
+def messages(module: ast.AST) -> Iterator[str]:
     """Texts of errors, of what is logged, and of options."""
-    for node in ast.walk(tree):
+    for node in ast.walk(module):
         if isinstance(node, ast.Call) and CALLED.search(called(node.func)):
             for part in [*node.args, *(keyword.value for keyword in node.keywords)]:
                 for text in ast.walk(part):
@@ -124,44 +125,31 @@ def prose(path: Path) -> str:
     return re.sub(r"`[^`]*`|\]\([^)]*\)|(?i:bitmask rows?)", "", text)
 
 
-def counted() -> dict[str, dict[str, int]]:
-    """How often the words of the tables above are there."""
-    every = {path: list(names(tree)) for path, tree in modules().items()}
-    pages = [ROOT / "README.md", *(path for path in (ROOT / "docs").rglob("*.md") if path.name != "glossary.md")]
-    lines = [set(re.findall(r"[a-z]+", line.lower())) for path in pages for line in prose(path).splitlines()]
-    texts = [
-        (path, set(re.findall(r"[a-z]+", re.sub(r"--[\w-]+", "", text).lower())))
-        for path, tree in modules().items()
-        for text in messages(tree)
-        if text not in OPTIONS
-    ]
-    named = Counter[str]()
-    for word in NAMES:
-        named[word] = occurrences(
-            word,
-            (
-                parts(name)
-                for path, found in every.items()
-                if path.startswith(COUNTED_IN.get(word, ""))
-                for name, _ in found
-                if name not in OPTIONS
-            ),
-        )
-    variables = Counter(name for found in every.values() for name, is_variable in found if is_variable)
-    return {
-        "NAMES": dict(named),
-        "VARIABLES": {word: variables[word] for word in VARIABLES},
-        "MESSAGES": {
-            word: occurrences(word, (words for path, words in texts if not path.startswith(EXEMPT_IN.get(word, "?"))))
-            for word in MESSAGES
-        },
-        "PAGES": {word: occurrences(word, iter(lines)) for word in PAGES},
-    }
-
-
-def test_retired_words_are_gone() -> None:
+def test_no_name_is_retired() -> None:
     """docs/glossary.md says what to say."""
-    assert {(table, word): n for table, words in counted().items() for word, n in words.items() if n} == {}
+    wrong = []
+    for path in PATHS:
+        words = [word for word in NAMES if path.startswith(COUNTED_IN.get(word, ""))]
+        for name, is_variable in set(names(tree(path))):
+            if (is_variable and name in VARIABLES) or (name not in OPTIONS and retired(parts(name), words)):
+                wrong.append(f"{path}: {name}")
+    assert wrong == []
+
+
+def test_no_message_has_a_retired_word() -> None:
+    wrong = []
+    for path in PATHS:
+        words = [word for word in MESSAGES if not path.startswith(EXEMPT_IN.get(word, "?"))]
+        for text in messages(tree(path)):
+            said = set(re.findall(r"[a-z]+", re.sub(r"--[\w-]+", "", text).lower()))
+            wrong += [f"{path}: {word}: {text}" for word in retired(said, words) if text not in OPTIONS]
+    assert wrong == []
+
+
+def test_no_page_has_a_retired_word() -> None:
+    pages = [ROOT / "README.md", *(path for path in (ROOT / "docs").rglob("*.md") if path.name != "glossary.md")]
+    lines = [(path, line) for path in pages for line in prose(path).splitlines()]
+    assert [pair for pair in lines if retired(set(re.findall(r"[a-z]+", pair[1].lower())), PAGES)] == []
 
 
 def test_the_glossary_names_every_word_that_is_counted() -> None:
@@ -171,6 +159,12 @@ def test_the_glossary_names_every_word_that_is_counted() -> None:
 
 
 def test_words_are_seen() -> None:
-    tree = ast.parse("def rest_of(told):\n    goalGraph = told\n    raise ValueError(f'no way {told} behind')")
-    assert [part for name, _ in names(tree) for part in sorted(parts(name))] == ["of", "rest", "told", "goal", "graph"]
-    assert list(messages(tree)) == ["no way ", " behind"]
+    source = ast.parse("def rest_of(told):\n    goalGraph = told\n    raise ValueError(f'no way {told} behind')")
+    assert [part for name, _ in names(source) for part in sorted(parts(name))] == [
+        "of",
+        "rest",
+        "told",
+        "goal",
+        "graph",
+    ]
+    assert list(messages(source)) == ["no way ", " behind"]

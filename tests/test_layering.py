@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.package_sources import PATHS, text
+from tests.package_sources import PATHS, parsed, text
 
 # The stages in order. Members of one stage may import each other, but not in a circle.
 STAGES: list[set[str]] = [
@@ -132,7 +132,7 @@ def imported(module: str, source: str, *, for_types: bool = True) -> list[str]:
 
 
 def _imported(module: str, source: str, *, for_types: bool) -> Iterator[str]:
-    tree = ast.parse(source)
+    tree = parsed(source)
     skipped = set() if for_types else {node for branch in type_checking(tree) for node in ast.walk(branch)}
     for node in ast.walk(tree):
         if node in skipped:

@@ -12,6 +12,7 @@ import pytest
 
 import structgen
 from structgen.benchmarking.engines import ENGINES, PACKAGES
+from tests.package_sources import parsed
 
 ROOT = Path(structgen.__file__).parent
 PEERS = {*PACKAGES.values(), "lm_eval", "datasets", "tiktoken", "outlines", "guidance"}
@@ -33,7 +34,7 @@ of texts: only who has the package has one."""
 
 def peers_of(path: Path) -> Iterator[str]:
     """Peers that a module imports, anywhere."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path.read_text("utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
         yield from (name.split(".")[0] for name in names if name.split(".")[0] in PEERS)

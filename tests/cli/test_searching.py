@@ -94,6 +94,7 @@ def test_fields_and_rules_have_budgets() -> None:
         assert code == 2 and "--region" in stderr, wrong
 
 
+@pytest.mark.full
 def test_a_batch_says_how_likely_its_fields_were(tmp_path: Path) -> None:
     schema = '{"enum": ["ab", "b", true]}'
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "prompt": "x"}\n')
@@ -108,6 +109,7 @@ def test_a_batch_says_how_likely_its_fields_were(tmp_path: Path) -> None:
     assert "fields" not in run(*batch[:-1])[1]
 
 
+@pytest.mark.full
 def test_calibrate_reports_what_the_library_does(tmp_path: Path) -> None:
     rng, beliefs, truths, outputs = random.Random(1), list[Belief](), list[str](), list[str]()
     for number in range(60):

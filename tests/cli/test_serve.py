@@ -158,6 +158,7 @@ def test_a_signal_ends_what_prepares_itself_at_once(port: int, number: int) -> N
     assert "preparing drafts" in errors and "Traceback" not in errors
 
 
+@pytest.mark.full
 def test_drafts_that_cannot_be_used_end_the_server(port: int) -> None:
     process = preparing(port, "del tiny.TinyModel.forward_tree")
     errors = process.communicate(timeout=60)[1]

@@ -29,6 +29,7 @@ def world(count: int, temperature: float, seed: int = 0) -> tuple[list[Belief], 
     return [belief(each / each.sum()) for each in sharp], truths
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0, 3.0])
 def test_the_temperature_comes_back(temperature: float) -> None:
     beliefs, truths = world(1500, temperature)

@@ -29,6 +29,7 @@ def test_what_is_free_is_given_back() -> None:
     assert resident_mib() <= before + 40 and len(kept) == 10
 
 
+@pytest.mark.full
 def test_nothing_is_done_where_nothing_was() -> None:
     asked = 0
 

@@ -128,7 +128,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.first_case
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell")
 @pytest.mark.parametrize(
     ("kind", "count", "most"),

@@ -86,6 +86,7 @@ def test_an_output_that_is_taken_up_is_an_unbroken_one(seed: int) -> None:
     assert [whole([*before, *after]) for before, after in zip(told, rest, strict=True)] == expected
 
 
+@pytest.mark.full
 def test_an_output_that_the_budget_shaped_is_still_that_one_token_before_its_end() -> None:
     """What was turned down for the budget is told by ``steered``: it ends with "length" wherever it is taken up."""
     rng = random.Random(39)

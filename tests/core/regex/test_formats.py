@@ -94,6 +94,7 @@ def test_ipv6_agrees_with_ipaddress():
         assert accepts(dfa, text) == valid, text
 
 
+@pytest.mark.full
 def test_what_is_excluded_is_not_of_the_format():
     """The two are disjoint, and what is in neither is what the departures say."""
     between = {

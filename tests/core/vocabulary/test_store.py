@@ -50,6 +50,7 @@ def test_a_later_save_replaces(cache_folder: Path) -> None:
     assert found is not None and same(found, {"c": np.ones(3)})
 
 
+@pytest.mark.full
 def test_a_damaged_file_is_a_miss_or_still_right(cache_folder: Path) -> None:
     store.save("kind", "key", ARRAYS)
     path = only_file(cache_folder)

@@ -164,6 +164,7 @@ def test_from_tiktoken_without_an_end() -> None:
     assert Vocabulary.from_tiktoken(encoding, eos_token_ids=259).eos_token_ids == (259,)
 
 
+@pytest.mark.full
 def test_from_tiktoken_o200k() -> None:
     tiktoken = pytest.importorskip("tiktoken")
     folder = data_folder() / "tokenizers"

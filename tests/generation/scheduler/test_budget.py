@@ -395,6 +395,7 @@ def test_a_small_request_waits_for_a_short_step(asks: bool, noise: float) -> Non
     assert np.quantile(beside, 0.9) <= (4 if asks else 3.2) * alone
 
 
+@pytest.mark.full
 def test_one_slow_step_is_not_believed_for_good() -> None:
     """The first steps of several rows met other work of the machine; all rows are written together soon after."""
     reader = Timed(0.012, 0.0005, 0.0, 0.0)

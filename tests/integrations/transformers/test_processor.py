@@ -61,6 +61,7 @@ def rows(prompts: dict[str, Any]) -> list[list[int]]:
 # What it writes.
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", CASES)
 def test_greedy_is_what_the_plain_loop_writes(name: str) -> None:
     case = CASES[name]

@@ -112,6 +112,7 @@ def running(server: InProcessServer) -> float:
     )
 
 
+@pytest.mark.full
 def test_it_ends() -> None:
     before = threading.active_count()
     server = InProcessServer(generator())

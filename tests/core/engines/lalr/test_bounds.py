@@ -81,6 +81,7 @@ async def h():
 """
 
 
+@pytest.mark.full
 def test_every_state_of_python_can_be_completed() -> None:
     """The newline token at which a block begins, and strings of several lines, among them."""
     grammar = compile_contextual(bundled("python.lark"), BYTES, "file_input")

@@ -99,6 +99,7 @@ def test_what_cannot_be_finished_is_dead(proved, monkeypatch):
     assert (matcher.stats["undecided"] > 0) != proved
 
 
+@pytest.mark.full
 def test_an_empty_language_is_told_from_one_that_is_not_decided():
     with pytest.raises(EmptyLanguageError):
         compile_contextual('start: "(" T "b"\nT: /b+/', BYTES)

@@ -70,6 +70,7 @@ def following_of(machine: LalrMachine) -> list[set[int]]:
     return [{64 * w + bit for w in range(words) for bit in range(64) if row[w] >> bit & 1} for row in rows]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("name", [name for name, (text, _) in GRAMMARS.items() if "%declare" not in text])
 def test_classes_tell_what_completes_a_stack(name):
     text, _ = GRAMMARS[name]
@@ -109,6 +110,7 @@ def vocabulary_of(letters: str) -> Vocabulary:
     return Vocabulary([*tokens, b""], eos_token_ids=len(tokens))
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize(
     ("text", "letters"),
     [(GRAMMARS[name][0], GRAMMARS[name][1]) for name in ("arithmetic", "list", "indented", "brackets", "centre")]

@@ -37,6 +37,7 @@ def test_values_are_those_that_gguf_reads(small: Path) -> None:
     assert texts_of(small, expected, "tokenizer.ggml.merges") == ["a b", "e r", "Ġ t"]
 
 
+@pytest.mark.full
 def test_those_of_the_built_in_model_too(built_in_file: Path) -> None:
     expected = as_gguf_reads(built_in_file)
     assert read_values(built_in_file, set(expected)) == expected

@@ -140,6 +140,7 @@ def test_small_vocabularies_are_spelled_as_llama_cpp_does(small: Small, pre: str
     check_walks(small(pre), len(cases(2000, 40)))
 
 
+@pytest.mark.full
 def test_the_built_in_vocabulary_is_spelled_as_llama_cpp_does(built_in: Loaded) -> None:
     made = made_of(built_in[1])
     assert made[1].missing_bytes  # some bytes have no token
@@ -170,6 +171,7 @@ def test_characters_are_cut_as_llama_cpp_does(package: str, tmp_path: Path, pre:
     assert unknown and not canonical.spells(tokenizer.encode(chr(unsettled()[0][0]), add_special_tokens=False))
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("kind", CONSTRAINTS)
 def test_outputs_encode_to_themselves(built_in: Loaded, kind: str) -> None:
     tokenizer, vocabulary, _ = made_of(built_in[1])

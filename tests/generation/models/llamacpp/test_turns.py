@@ -71,6 +71,7 @@ def test_a_context_is_read_with_by_one_thread_at_a_time(tiny: Loaded) -> None:
         assert list(threads.map(read, range(4))) == [0, 1, 2, 3]
 
 
+@pytest.mark.first_case
 @pytest.mark.parametrize("used", ["used", "not yet"])
 def test_a_fork_says_that_threads_are_gone(tiny_file: Path, package: str, used: str) -> None:
     done = subprocess.run(

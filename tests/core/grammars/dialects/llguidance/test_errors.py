@@ -125,6 +125,7 @@ def test_no_text(source: str) -> None:
         compile_lark(source, BYTES, dialect="llguidance")
 
 
+@pytest.mark.full
 def test_what_is_too_much() -> None:
     for source in (
         "start: /(a|b)*a(a|b){40}/",
