@@ -68,11 +68,13 @@ from structgen.core.engines.json.matcher import JsonMatcher as JsonMatcher
 from structgen.core.engines.protocols import CompiledGrammar as CompiledGrammar
 from structgen.core.engines.protocols import GrammarMatcher as GrammarMatcher
 from structgen.core.json_schema.loading import load_schema as load_schema
+from structgen.core.monitors.jedi_names import JediMonitor as JediMonitor
 from structgen.core.monitors.protocol import TerminalMonitor as TerminalMonitor
 from structgen.core.monitors.protocol import ToolFailure as ToolFailure
 from structgen.core.monitors.protocol import TriggerMonitor as TriggerMonitor
 from structgen.core.monitors.sqlite import SqliteSchema as SqliteSchema
 from structgen.core.monitors.sqlite import sqlite_terminals as sqlite_terminals
+from structgen.core.monitors.tools import ToolMonitor as ToolMonitor
 from structgen.core.python_types.data_marks import OneOf as OneOf
 from structgen.core.python_types.data_marks import QuoteOf as QuoteOf
 from structgen.core.regions import Region as Region

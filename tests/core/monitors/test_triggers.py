@@ -160,7 +160,11 @@ def test_it_combines() -> None:
     inside = structgen.regex(r"[abx.]{1,9}") & structgen.avoiding(["x"])
     matcher = structgen.monitored(inside, Names()).compile(BYTES).matcher()
     assert matcher.accept_bytes(b"a.") and matcher.forced_bytes() == b"ab"
-    schema = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 12}}, "required": ["a"]}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "maxLength": 12}},
+        "required": ["a"],
+    }
     schema["additionalProperties"] = False
     matcher = structgen.monitored(schema, Names()).compile(BYTES).matcher()
     assert matcher.accept_bytes(b'{"a": "q.') and matcher.shortest_completion() == b'x"}'

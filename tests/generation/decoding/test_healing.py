@@ -186,8 +186,9 @@ def test_what_is_refused() -> None:
     made, _ = world("none")
     for options in ({"fields": True}, {"choose": "value"}, {"guidance": Guidance(without="x")}):
         with pytest.raises(OptionsError, match="heal_prompt"):
-            made.generate("t", {"type": "integer"}, heal_prompt=True, **options)  # type: ignore[arg-type]
+            made.generate("t", {"type": "integer"}, heal_prompt=True, **options)
+    wrong: Any = {"heal_prompt": 1}
     with pytest.raises(OptionsError, match="True or False"):
-        made.generate("t", heal_prompt=1)
+        made.generate("t", **wrong)
     with pytest.raises(GenerationError, match="anywhere or nowhere"):
         made.generate("the ab" * 700, heal_prompt=True)

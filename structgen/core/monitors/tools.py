@@ -1,0 +1,81 @@
+"""Monitors that ask a slow tool, in a process of its own, and do not wait for it for long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from structgen.core.bounded_cache import BoundedCache
+from structgen.core.monitors.protocol import ToolFailure
+from structgen.core.workers import Limits, LostWorker, Server, Watch, Worker, WorkerError
+from structgen.errors import OptionsError
+
+MAX_ANSWERS = 1024
+
+
+class ToolMonitor:
+    """A monitor whose answers come from a process, which is started when it is first asked.
+
+    An answer that takes longer than ``timeout`` is no restriction (a `TimeoutError`), nor is one that the tool fails
+    over (`ToolFailure`); a process that was late or lost is replaced. Texts that it was asked about are remembered. May
+    be used in several threads; they are answered one after the other.
+
+    Args:
+        setting: what the process is made with; must pickle.
+        timeout: seconds.
+
+    Raises:
+        OptionsError: a ``timeout`` that is none.
+    """
+
+    triggers: tuple[str, ...] = (".",)
+    make: ClassVar[Callable[[Any, Watch], Server]]
+    """Builds what is in the process, from the setting: a function of a module. It answers texts with names, None for
+    no restriction, or an exception that it has caught."""
+
+    def __init__(self, setting: Any, timeout: float = 2.0) -> None:
+        if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:
+            raise OptionsError(f"timeout is seconds above 0, not {timeout!r:.60}", option="timeout", value=timeout)
+        self.timeout, self._setting = float(timeout), setting
+        self._lock = threading.Lock()
+        self._worker: Worker | None = None
+        self._answers: BoundedCache[str, tuple[tuple[str, ...] | None]] = BoundedCache(MAX_ANSWERS)
+
+    def suggest(self, text: str) -> tuple[str, ...] | None:
+        """See `structgen.core.monitors.protocol.Monitor`.
+
+        Raises:
+            TimeoutError: it takes too long. ToolFailure: the tool failed, or its process was lost.
+        """
+        if not self.is_asked(text):
+            return None
+        with self._lock:
+            answer = self._answers.get(text) or self._answers.put(text, (self._asked(text),))
+            return answer[0]
+
+    def is_asked(self, text: str) -> bool:
+        """Whether the tool has something to say after a text: what a look at the text tells."""
+        return True
+
+    def close(self) -> None:
+        """End the process; it is started again when it is needed."""
+        with self._lock:
+            if self._worker is not None:
+                self._worker.close()
+            self._worker = None
+
+    def _asked(self, text: str) -> tuple[str, ...] | None:
+        try:
+            if self._worker is None:
+                self._worker = Worker(type(self).make, self._setting, Limits(self.timeout))
+            answer = self._worker.run(text)
+        except LostWorker as error:
+            if error.outcome == "timeout":
+                raise TimeoutError(f"no answer within {self.timeout:g} s") from error
+            raise ToolFailure(str(error)) from error
+        except WorkerError as error:
+            raise ToolFailure(str(error)) from error
+        if isinstance(answer, Exception):
+            raise ToolFailure(f"{type(answer).__name__}: {answer}") from answer
+        return None if answer is None else tuple(answer)
