@@ -125,9 +125,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tokenizers", type=Path, help="folder of tiktoken rank files")
     parser.add_argument("--outputs", type=int, default=10_000)
+    parser.add_argument("--only", help="the tokenizers whose name holds this")
     arguments = parser.parse_args()
     every, wrong = list(tokenizers(arguments.tokenizers)), 0
     for name, make in every:
+        if arguments.only and arguments.only not in name:
+            continue
         began = time.process_time()
         tokenizer, vocabulary, encode = make()
         try:

@@ -12,7 +12,7 @@ from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.combined import Combinable
 from structgen.core.constraints.json import as_constraint
 from structgen.core.constraints.text import regex
-from structgen.core.engines.captures.capturing import CapturingGrammar
+from structgen.core.engines.captures.capturing import captured_alike
 from structgen.core.engines.triggered.grammar import TriggeredGrammar, checked_triggers
 from structgen.core.json_schema.prompt_forms import SchemaForm
 from structgen.core.monitors.protocol import TriggerMonitor
@@ -47,10 +47,7 @@ class MonitoredConstraint(Combinable):
         return joined("monitored", content_key(self.base), Same(self.monitor))
 
     def _compiled(self, vocabulary: Vocabulary) -> Any:
-        grammar = self.base.compile(vocabulary)
-        if isinstance(grammar, CapturingGrammar):
-            return CapturingGrammar(TriggeredGrammar(grammar.grammar, self.monitor), grammar.capture_reader)
-        return TriggeredGrammar(grammar, self.monitor)
+        return captured_alike(self.base.compile(vocabulary), lambda grammar: TriggeredGrammar(grammar, self.monitor))
 
     def parse(self, text: str) -> Any:
         """The value of the constraint."""

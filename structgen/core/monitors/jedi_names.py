@@ -94,8 +94,8 @@ class JediMonitor(ToolMonitor):
         wrong = [kind for kind in only if kind not in KINDS]
         if wrong or isinstance(only, str):
             raise OptionsError(f"only names kinds of {', '.join(KINDS)}, not {only!r:.100}", option="only", value=only)
-        places = [None if place is None else str(Path(place).absolute()) for place in (path, project)]
-        super().__init__((prefix, *places, frozenset(only)), timeout)
+        paths = [None if each is None else str(Path(each).absolute()) for each in (path, project)]
+        super().__init__((prefix, *paths, frozenset(only)), timeout)
         self._before = prefix[-1:]
 
     def is_asked(self, text: str) -> bool:

@@ -175,6 +175,19 @@ def test_it_combines() -> None:
         (structgen.monitored(None, Names()) & structgen.avoiding(["x"])).compile(VOCABULARY)
 
 
+def test_captures_are_those_of_the_grammar() -> None:
+    class Names:
+        triggers = (".",)
+
+        def suggest(self, text: str) -> list[str]:
+            return ["ab"]
+
+    base = structgen.lark('start: "q." who\nwho: /[a-z]+/', captures=["who"])
+    matcher = structgen.monitored(base, Names()).compile(VOCABULARY).matcher()
+    assert not matcher.accept_bytes(b"q.x") and matcher.accept_bytes(b"q.ab")
+    assert matcher.captures()["who"].text == "ab" and structgen.monitored(base, Names()).captures("q.ab")
+
+
 def test_what_is_refused() -> None:
     class Wrong:
         def __init__(self, triggers: Any) -> None:

@@ -258,6 +258,13 @@ def with_captures(grammar: GrammarT) -> GrammarT | CapturingGrammar[GrammarT]:
     return CapturingGrammar(grammar, reader) if reader is not None and reader.has_names else grammar
 
 
+def captured_alike(grammar: Any, make: Callable[[Any], GrammarT]) -> GrammarT | CapturingGrammar[GrammarT]:
+    """What is made of a grammar for some of its texts, with the grammar's captures."""
+    if not names_captures(grammar):
+        return make(grammar)
+    return CapturingGrammar(make(grammar.grammar), grammar.capture_reader)
+
+
 def capturing(compiler: Callable[P, GrammarT]) -> Callable[P, GrammarT | CapturingGrammar[GrammarT]]:
     """A compiler whose grammars have captures where they name any."""
 

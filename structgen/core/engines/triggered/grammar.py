@@ -79,6 +79,6 @@ def checked_triggers(monitor: TriggerMonitor) -> Triggers:
         if IN_NAMES[text.encode()[-1]]:
             raise ConstraintError(
                 f"the trigger {text!r:.60} ends with what names consist of (ASCII letters, digits, underscores, all "
-                "characters beyond ASCII), so that it could not be told where a name begins"
+                "characters beyond ASCII), so that nobody could say where a name begins"
             )
     return Triggers(texts)

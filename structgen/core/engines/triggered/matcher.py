@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,9 @@ import numpy.typing as npt
 from structgen.core.engines.matcher import BaseMatcher
 from structgen.core.engines.protocols import Matcher
 from structgen.core.engines.triggered.tokens import IN_NAMES, name_end
-from structgen.core.monitors.protocol import asked, new_stats
+from structgen.core.monitors.protocol import TriggerMonitor, asked, new_stats
 from structgen.core.regions import PartialParse
 from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
-
-if TYPE_CHECKING:
-    from structgen.core.engines.triggered.grammar import TriggeredGrammar
 
 MAX_STEPS = 256
 """Names after which a completion is given up."""
@@ -61,17 +58,17 @@ class _Run:
     def then(self, data: bytes) -> _Run | None:
         """With more bytes of names; None: no name begins so."""
         start = self.start + data
-        place = bisect_left(self.names.names, start)
-        begins = place < len(self.names.names) and self.names.names[place].startswith(start)
+        first = bisect_left(self.names.names, start)
+        begins = first < len(self.names.names) and self.names.names[first].startswith(start)
         return _Run(self.names, start) if begins else None
 
 
 class Suggestions:
     """What a monitor has said, by text: of one output and its forks, so that an answer stays what it was."""
 
-    def __init__(self, grammar: TriggeredGrammar) -> None:
+    def __init__(self, monitor: TriggerMonitor) -> None:
         self.stats = new_stats()
-        self._monitor = grammar.monitor
+        self._monitor = monitor
         self._by_text: dict[bytes, _Names | None] = {}
 
     def after(self, text: bytes, base: Matcher) -> _Run | None:
@@ -86,8 +83,8 @@ class Suggestions:
             if names is not None and not names:
                 self.stats["empty_suggestions"] += 1
             self._by_text[text] = _Names(names) if names else None
-        found = self._by_text[text]
-        return None if found is None else _Run(found)
+        kept = self._by_text[text]
+        return None if kept is None else _Run(kept)
 
     def _kept(self, names: Iterable[str], base: Matcher) -> Iterator[bytes]:
         """Those that are names, and that ``base`` takes as such."""
@@ -100,7 +97,7 @@ class Suggestions:
                 yield data
 
 
-class TriggeredMatcher(BaseMatcher["TriggeredGrammar"]):
+class TriggeredMatcher(BaseMatcher[Any]):
     """One output in progress; see `structgen.core.engines.protocols.Matcher`. Make one with `TriggeredGrammar.matcher`.
 
     Its state is that of a matcher of the grammar below, the text, and the name that is being written after a trigger.
@@ -108,10 +105,10 @@ class TriggeredMatcher(BaseMatcher["TriggeredGrammar"]):
 
     __slots__ = ("_base", "_history", "_run", "_suggestions", "_text")
 
-    def __init__(self, grammar: TriggeredGrammar) -> None:
+    def __init__(self, grammar: Any) -> None:  # a `TriggeredGrammar`
         super().__init__(grammar)
         self._base = grammar.base.matcher()
-        self._suggestions = Suggestions(grammar)
+        self._suggestions = Suggestions(grammar.monitor)
         self._text = b""
         self._run: _Run | None = None
         self._history: list[tuple[int, _Run | None]] = []
@@ -270,7 +267,7 @@ class TriggeredMatcher(BaseMatcher["TriggeredGrammar"]):
         following = self._base.next_bytes()
         if self._run is not None:
             names = np.zeros(256, np.bool_)
-            names[[rest[0] for rest in self._run.names.after(self._run.start) if rest]] = True
+            names[[end[0] for end in self._run.names.after(self._run.start) if end]] = True
             following &= names | ~IN_NAMES if self._run.is_whole else names
         out[:] = np.packbits(following, bitorder="little").view(np.int32)
 

@@ -41,9 +41,9 @@ class Triggers:
         """The first end of a trigger after ``start``, perhaps begun before it; -1: none ends."""
         ends = []
         for text in self.texts:
-            place = data.find(text, max(0, start + 1 - len(text)))
-            if place >= 0:
-                ends.append(place + len(text))
+            begin = data.find(text, max(0, start + 1 - len(text)))
+            if begin >= 0:
+                ends.append(begin + len(text))
         return min(ends, default=-1)
 
     def begun(self, text: bytes) -> set[bytes]:
