@@ -9,6 +9,7 @@ wrong, and how far they are from the shares that come true, before and after tem
 
     python benchmarks/confidence.py --questions 200 --votes      # nine independent draws, three distinct ones
     python benchmarks/confidence.py --questions 20 --refine      # calls of the second pass over a draft in JSON
+    python benchmarks/confidence.py --questions 10 --cost        # what reading three fields takes, beside writing them
 """
 
 from __future__ import annotations
@@ -106,6 +107,37 @@ def refinements(generator: Generator, count: int) -> None:
     print(f"where the schema takes the draft: {kept['with']} calls in all, without {kept['without']}")
 
 
+EXAMPLES = """Tom works as a pilot in Vienna. At home Tom has a cat and plays the piano.
+{"city": "Vienna", "job": "pilot", "pet": "cat"}
+
+Grace works as a baker in Athens. At home Grace has a dog and plays the flute.
+{"city": "Athens", "job": "baker", "pet": "dog"}
+
+"""
+
+
+def costs(generator: Generator, count: int) -> None:
+    """Calls, tokens and the share of the writing's processor time that three fields take, with examples and without."""
+    schema = schema_of("city", "job", "pet")
+    for is_shown in (True, False):
+        calls, tokens, writing, both = list[int](), list[int](), 0.0, 0.0
+        for seed in range(100, 100 + count):
+            text = question(seed)[0].partition("\n\n")[0]
+            asked = f"{text}\n\nWrite city, job and pet of the first person as JSON."
+            prompt = f"{EXAMPLES}{text}\n" if is_shown else asked
+            times = [time.process_time()]
+            for fields in (False, False, True):  # the first reads the prompt
+                result = generator.generate(prompt, schema, fields=fields, schema_in_prompt=False, max_new_tokens=60)
+                times.append(time.process_time())
+            writing, both = writing + times[2] - times[1], both + times[3] - times[2]
+            calls.append(result.fields.calls)
+            tokens.append(result.fields.tokens)
+        print(
+            f"{'two examples' if is_shown else 'no example'}: {sum(calls) / count:.2f} calls (most {max(calls)}), "
+            f"{sum(tokens) / count:.1f} tokens (most {max(tokens)}), {both / writing - 1:.2f} of the writing's time"
+        )
+
+
 def main() -> None:
     """Ask, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -115,11 +147,14 @@ def main() -> None:
     )
     parser.add_argument("--votes", action="store_true", help="judge votes instead")
     parser.add_argument("--refine", action="store_true", help="count the calls of second passes instead")
+    parser.add_argument("--cost", action="store_true", help="measure what reading fields takes instead")
+    parser.add_argument("--backend", choices=["llamacpp", "transformers"], help="what runs the model")
     arguments = parser.parse_args()
-    generator = Generator(arguments.model)
-    if arguments.votes or arguments.refine:
-        (votes if arguments.votes else refinements)(generator, arguments.questions)
-        return
+    generator = Generator(arguments.model, backend=arguments.backend)
+    for name, measure in (("votes", votes), ("refine", refinements), ("cost", costs)):
+        if getattr(arguments, name):
+            measure(generator, arguments.questions)
+            return
     beliefs, truths, greedy, calls, tokens, started = list[Belief](), list[str](), 0, 0, 0, time.process_time()
     for seed in range(arguments.questions):
         prompt, key, truth = question(seed)

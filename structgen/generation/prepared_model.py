@@ -273,8 +273,8 @@ class PreparedModel:
             return Output(
                 self.vocabulary, matcher, params,
                 max_new_tokens=budget, stop=settings.stop, prompt_ids=ids, section=section_of(constraint),
-                keeps_mass=settings.log_mass, regions=regions, spelling=spelling, loop_guard=settings.loop_guard,
-                begun=text, position=position,
+                keeps_mass=settings.log_mass, keeps_probs=settings.fields is not None or settings.choose != "token",
+                regions=regions, spelling=spelling, loop_guard=settings.loop_guard, begun=text, position=position,
             )  # fmt: skip
 
         healed = None
@@ -385,7 +385,7 @@ class PreparedModel:
         def spell(data: bytes) -> Sequence[int]:
             return self._spell(data.decode(errors="ignore"))
 
-        return FieldMeasure(output.matcher.grammar, layout, output.token_ids, asked, spell, after)
+        return FieldMeasure(output.matcher.grammar, layout, output.token_ids, asked, spell, after, output.allowed_probs)
 
     def _restarted(
         self,

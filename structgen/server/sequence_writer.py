@@ -153,6 +153,7 @@ class SequenceWriter:
             "prompt_ids": request.prompt_ids,
             "section": request.section,
             "keeps_mass": request.log_mass,
+            "keeps_probs": request.fields is not None,
             "regions": request.regions,
             "spelling": spelling,
         }

@@ -34,6 +34,7 @@ from structgen.generation.sampling.uniforms import generator, seed_or_entropy, u
 # very end of its budget gets there; the bound keeps that step under a few milliseconds.
 MAX_REJECTED = 32
 SURPRISING = -math.log(2.0)  # less than half of the mass: the likeliest text is mostly one that is not allowed
+FEW_ALLOWED = 1024  # tokens whose probabilities are kept: those within a string are not
 WANTED = 3  # tokens that are kept of what the model wanted
 
 
@@ -50,6 +51,19 @@ class Surprise:
     index: int
     kept: float
     wanted: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedProbs:
+    """What the model gave to each of the few tokens that were allowed somewhere.
+
+    Attributes:
+        allowed: their ids, ascending.
+        log_probs: nats, of the model's own distribution, before the mask, bias and penalties.
+    """
+
+    allowed: Ids
+    log_probs: LogProbs
 
 
 class TokenDrawing:
@@ -112,6 +126,14 @@ class TokenDrawing:
     def log_probs(self, logits_row: Any) -> tuple[Ids, LogProbs]:
         """The allowed tokens, ascending, and their log-probabilities (nats) at temperature 1 after the mask."""
         return self._distribution(logits_row)[:2]
+
+    def own_probs(self, logits_row: Any) -> AllowedProbs | None:
+        """What the model itself gives to the allowed tokens; None where these are many."""
+        allowed = allowed_token_ids(self._bitmask[0], self._size)
+        if len(allowed) > FEW_ALLOWED:
+            return None
+        row = to_numpy(logits_row)[: self._size].astype(np.float64)
+        return AllowedProbs(allowed, row[allowed] - _log_sum(row))
 
     def log_mass(self, logits_row: Any) -> float:
         """The mass (log, nats) that the mask leaves of the model's distribution, after bias and penalties."""

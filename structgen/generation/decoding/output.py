@@ -25,7 +25,7 @@ from structgen.generation.decoding.closing_budget import (
     closing_tokens,
     shortest_completion,
 )
-from structgen.generation.decoding.drawing import SURPRISING, Surprise, TokenDrawing
+from structgen.generation.decoding.drawing import SURPRISING, AllowedProbs, Surprise, TokenDrawing
 from structgen.generation.decoding.few_tokens import FewTokens, allow_all
 from structgen.generation.decoding.loops import LoopGuard, LoopWatch
 from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions
@@ -60,6 +60,7 @@ class Output:
             None where it was forced, or the mass was not asked for. ``token_log_probs`` plus this is the model's own
             log-probability of the token (after bias and penalties).
         log_mass: sum of the mass (log, nats) over the choices made, end of sequence included.
+        allowed_probs: where few tokens were allowed, what the model gave to each, by the chosen token's index; if kept.
         surprises: where the mask left less than half of the mass, by the token's index: see ``Surprise``.
         log_prob: sum of the log-probabilities (nats) of the choices made, end of sequence included, under the model
             at temperature 1 masked by the constraint and renormalised (before the filters and before steering).
@@ -72,6 +73,7 @@ class Output:
         section: what a section of the output may take, whose marks its constraint demands. None: there is none.
         regions: of its fields, where it is JSON from its first byte on. Those of a grammar are its matcher's.
         keeps_mass: whether ``token_log_mass`` and what is with it is wanted.
+        keeps_probs: whether ``allowed_probs`` are wanted; they are of what the matcher alone allows.
         spelling: if it is to be spelled as the tokenizer does; with a matcher only.
         loop_guard: what leaves repetitions; None: nothing does.
         begun: text that it begins with, which the prompt's last token has beyond the prompt (`HealedPrompt`).
@@ -94,6 +96,7 @@ class Output:
         section: SectionBudget | None = None,
         regions: FieldRegions = NO_REGIONS,
         keeps_mass: bool = False,
+        keeps_probs: bool = False,
         spelling: CanonicalSpelling | None = None,
         loop_guard: LoopGuard | None = None,
         begun: bytes = b"",
@@ -103,6 +106,8 @@ class Output:
         self.token_log_probs: list[float] = []
         self.token_log_mass: list[float | None] = []
         self.log_mass = 0.0
+        self.allowed_probs: dict[int, AllowedProbs] = {}
+        self._keeps_probs = keeps_probs and spelling is None
         self.surprises: dict[int, Surprise] = {}
         self.keeps_mass = keeps_mass
         self.pending: list[int] = []
@@ -285,7 +290,7 @@ class Output:
 
         Args:
             token, log_prob: see ``Choices``.
-            logits, row: what it was drawn from; looked at only where the token is not taken, or mass is asked for.
+            logits, row: what it was drawn from; looked at where the token is not taken, or some of it is kept.
             log_mass: ``Choices.log_kept``; None: it is computed, where it is asked for.
         """
         if self.keeps_mass:
@@ -293,6 +298,8 @@ class Output:
             if self._mass < SURPRISING and token >= 0:
                 index = len(self.token_ids)
                 self.surprises[index] = self._drawing.surprise(index, self._mass, logits[row])
+        if self._keeps_probs and (probs := self._drawing.own_probs(logits[row])) is not None:
+            self.allowed_probs[len(self.token_ids)] = probs
         is_left = self._loops is not None and token >= 0 and self._leaves_loop(self._loops, token, logits[row])
         if token < 0 or not (is_left or self._choose(token, log_prob)):
             self._take_another(token, logits[row])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.core.json_spans import ValueSpan, matches, value_spans
 from structgen.errors import GenerationError
+from structgen.generation.decoding.drawing import AllowedProbs
 from structgen.generation.fields.asking import Fields
 from structgen.generation.fields.events import Decider, canonical, named_value, reply_event, type_event, value_event
 from structgen.generation.fields.layout import Layout
@@ -85,14 +87,23 @@ class FieldMeasure:
         asked: which fields, how closely.
         spell: the tokens in which the tokenizer writes a text.
         after: fields that begin at this byte offset or before it are left out.
+        allowed_probs: see ``Output``: what need not be read again.
 
     Raises:
         GenerationError: the tokens are not of the constraint.
     """
 
     def __init__(
-        self, grammar: Grammar, layout: Layout, tokens: Sequence[int], asked: Fields, spell: Spell, after: int = -1
+        self,
+        grammar: Grammar,
+        layout: Layout,
+        tokens: Sequence[int],
+        asked: Fields,
+        spell: Spell,
+        after: int = -1,
+        allowed_probs: Mapping[int, AllowedProbs] = MappingProxyType({}),
     ) -> None:
+        self._allowed_probs = allowed_probs
         self._grammar, self._tokens, self._asked, self._spell = grammar, list(tokens), asked, spell
         self._vocabulary = grammar.vocabulary
         texts = [self._vocabulary.tokens[token] for token in tokens]
@@ -190,8 +201,22 @@ class FieldMeasure:
     def _walk(self, each: _Started, decide: Decider, seeds: Iterable[Path]) -> EventWalk:
         asked = self._asked
         return EventWalk(
-            each.matcher.copy(), decide, gap=each.gap, seeds=seeds, eps=asked.eps, most_tokens=asked.model_tokens
-        )
+            each.matcher.copy(), decide, gap=each.gap, seeds=seeds, known=self._written_probs(each), eps=asked.eps,
+            most_tokens=asked.model_tokens,
+        )  # fmt: skip
+
+    def _written_probs(self, each: _Started) -> dict[Path, AllowedProbs]:
+        """What the model gave to what was allowed after the beginnings of a value's tokens, when it was written.
+
+        Within the gap that is not enough: what goes through it need not be allowed.
+        """
+        known, size = dict[Path, AllowedProbs](), 0
+        for count in range(len(each.path)):
+            probs = self._allowed_probs.get(each.length + count)
+            if probs is not None and size >= len(each.gap):
+                known[each.path[:count]] = probs
+            size += len(self._vocabulary.tokens[each.path[count]])
+        return known
 
     def _written(self, span: ValueSpan, length: int, gap: bytes, decide: Decider) -> Path:
         """The tokens in which a value was written, up to the one that decides it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -17,6 +17,8 @@ from structgen.generation.sampling import to_numpy
 Asked = Mapping[int, Sequence[Path]]
 """Paths by how many tokens of the output they come after."""
 Answers = dict[int, dict[Path, npt.NDArray[np.floating[Any]]]]
+_Placed = dict[int, dict[Path, list[tuple[int, Path]]]]
+"""What is read after a prefix of the output, by its length and path, and for which of what was asked."""
 MAX_LEAVES = 24  # branches of the trees of one call: llama.cpp has a sequence for each
 MAX_OPEN = 8  # prefixes that are kept open at once
 
@@ -102,17 +104,29 @@ class TreePaths:
         """See ``PathReader.read``."""
         self._know(max(asked, default=0))
         answers: Answers = {length: {} for length in asked}
+        placed = self._placed(asked)
         trees, leaves = list[_Tree](), 0
-        for length, paths in asked.items():
-            for tree in _Tree.of(length, paths):
-                if trees and (leaves + tree.leaves > MAX_LEAVES or any(each.length == length for each in trees)):
-                    self._call(trees, answers)
+        for length, paths in placed.items():
+            for tree in _Tree.of(length, list(paths)):
+                is_full = len(trees) == MAX_OPEN or leaves + tree.leaves > MAX_LEAVES
+                if trees and (is_full or any(each.length == length for each in trees)):
+                    self._call(trees, placed, answers)
                     trees, leaves = [], 0
                 trees.append(tree)
                 leaves += tree.leaves
         if trees:
-            self._call(trees, answers)
+            self._call(trees, placed, answers)
         return answers
+
+    def _placed(self, asked: Asked) -> _Placed:
+        """The paths after the longest prefixes that they have in common with the output: what these share with it
+        is not read again."""
+        placed: _Placed = {}
+        for length, paths in asked.items():
+            shift = _agreed([self._output[length:], *paths])
+            for path in paths:
+                placed.setdefault(length + shift, {}).setdefault(path[shift:], []).append((length, path))
+        return placed
 
     def _know(self, length: int) -> None:
         """Have the output's beginning read, so that rows can begin with it; mostly the scheduler has left it."""
@@ -128,11 +142,12 @@ class TreePaths:
         self.tokens += len(text) - held
         self.calls += 1
 
-    def _call(self, trees: Sequence[_Tree], answers: Answers) -> None:
-        """One call of the model for trees of different prefixes."""
+    def _call(self, trees: Sequence[_Tree], placed: _Placed, answers: Answers) -> None:
+        """One call of the model for trees of different prefixes, ``MAX_OPEN`` at most."""
         parts, chains = list[Part](), list[int]()
+        needed = {tree.length for tree in trees}
         for tree in trees:
-            chain = self._chain(tree.length)
+            chain = self._chain(tree, needed)
             shift = len(chain)
             parents = [*range(-1, shift - 1), *(each + shift if each >= 0 else shift - 1 for each in tree.parents)]
             parts.append(Part(self._open[tree.length], [*chain, *tree.tokens], parents, last_only=False))
@@ -142,20 +157,31 @@ class TreePaths:
             for path, node in tree.nodes.items():
                 index = shift + node if path else shift - 1
                 if index >= 0:
-                    answers[tree.length][path] = np.array(to_numpy(reading.logits[start + index]))
+                    logits = np.array(to_numpy(reading.logits[start + index]))
+                    for length, whole in placed[tree.length][path]:
+                        answers[length][whole] = logits
             self._reader.keep(part.sequence, range(shift))
         self.tokens += sum(len(part.tokens) for part in parts)
         self.calls += 1
 
-    def _chain(self, length: int) -> list[int]:
-        """The tokens of a prefix that its row lacks; opens the row."""
-        if length in self._open:
+    def _chain(self, tree: _Tree, needed: Container[int]) -> list[int]:
+        """The tokens of a tree's prefix that its row lacks; opens the row, in place of one that is not needed."""
+        length = tree.length
+        if length in self._open and () not in tree.nodes:
             return []
-        if len(self._open) >= MAX_OPEN:
-            self._reader.drop(self._open.pop(next(iter(self._open))))
+        if length in self._open:  # its last token is read again, for what comes after it
+            self._reader.drop(self._open.pop(length))
+        elif len(self._open) >= MAX_OPEN:
+            self._reader.drop(self._open.pop(next(each for each in self._open if each not in needed)))
         text = [*self._prompt, *self._output[:length]]
         self._open[length], held = self._reader.open(text, self._salt)
         return text[held:]
+
+
+def _agreed(texts: Sequence[Sequence[int]]) -> int:
+    """How many tokens all begin with."""
+    places = enumerate(zip(*texts, strict=False))
+    return next((index for index, tokens in places if len(set(tokens)) > 1), min(map(len, texts)))
 
 
 class _Tree:

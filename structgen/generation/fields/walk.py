@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from structgen.core.engines.protocols import Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.generation.decoding.drawing import AllowedProbs
 from structgen.generation.fields.events import Decider
 from structgen.generation.sampling import allowed_token_ids, masked_log_probs, to_numpy
 
@@ -76,8 +78,8 @@ class EventWalk:
         matcher: after h; the walk's own.
         decide: names the events.
         gap: the bytes between h's end and where the event begins.
-        seeds: token paths that are read at once, with all their beginnings, likely ones to save calls; no sum depends
-            on them.
+        seeds: likely paths: read with a path that they begin with, to save calls; no sum depends on them.
+        known: what the model gave to the allowed tokens after paths that were read when the output was written.
         eps: how much may stay open, of what is summed.
         most_tokens: paths that are read at the most.
     """
@@ -89,6 +91,7 @@ class EventWalk:
         *,
         gap: bytes = b"",
         seeds: Iterable[Path] = (),
+        known: Mapping[Path, AllowedProbs] = MappingProxyType({}),
         eps: float = 0.02,
         most_tokens: int = 256,
     ) -> None:
@@ -100,24 +103,28 @@ class EventWalk:
         self._vocabulary, self._ends = vocabulary, list(vocabulary.eos_token_ids)
         self._mask = np.zeros((1, (vocabulary.size + 31) // 32), np.int32)
         self._open: dict[Path, _Open] = {(): _Open(b"", 1.0, 1.0)}
-        self._waiting: dict[Path, Any] = {}  # logits of paths that are not open yet
-        self._first: list[Path] | None = [(), *dict.fromkeys(seeds)][:most_tokens]
+        self._waiting: dict[Path, Any] = dict(known)  # logits of paths that are not open yet
+        self._seeds = tuple(dict.fromkeys(seeds))
+        self._follow()
 
     def ask(self) -> list[Path]:
         """Paths after h of which the logits are wanted next; none where the sums are as close as asked for."""
-        if self._first is not None:
-            asked, self._first = self._first, None
-        elif self._left <= 0 or self.is_done:
-            asked = []
-        else:
-            asked = self._heaviest()
-        return asked
+        if self._left <= 0 or self.is_done:
+            return []
+        asked, heavy = self._heaviest()
+        begun = set(asked[:heavy])
+        seeds = [seed for seed in self._seeds if any(seed[:end] in begun for end in range(len(seed)))]
+        return list(dict.fromkeys([*asked, *(seed for seed in seeds if seed not in self._waiting)]))[: self._left]
 
     def answer(self, logits: dict[Path, Any]) -> None:
         """The model's logits [V'] after the paths that were asked for."""
         self._left -= len(logits)
         self.read += len(logits)
         self._waiting.update(logits)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Put the continuations of open paths that were read in their place."""
         ready = [path for path in self._waiting if path in self._open]
         while ready:
             for path in ready:
@@ -168,8 +175,9 @@ class EventWalk:
     def _local_total(self) -> float:
         return math.fsum(self.sums.local.values()) + math.fsum(each.local for each in self._open.values())
 
-    def _heaviest(self) -> list[Path]:
-        """The heaviest open paths, until what is left is below half of ``eps``, of either measure."""
+    def _heaviest(self) -> tuple[list[Path], int]:
+        """The heaviest open paths, until what is left is below half of ``eps``, of either measure; how many of them
+        are above ``eps`` alone: what follows these is needed, too."""
         decided, _ = self._masses()
         of_mass, of_local = decided + self.remaining or 1.0, self._local_total() or 1.0
 
@@ -183,7 +191,8 @@ class EventWalk:
                 break
             asked.append(path)
             remaining -= each
-        return asked or [path for _, path in order[:1]]
+        heavy = sum(each > self._eps for each, _ in order[: len(asked)])
+        return asked or [path for _, path in order[:1]], heavy
 
     def _look_at(self, path: Path, each: _Open) -> None:
         """See whether an open path can become one event only."""
@@ -204,22 +213,26 @@ class EventWalk:
     def _expand(self, path: Path, logits: Any) -> None:
         """Put an open path's continuations in its place."""
         one = self._open.pop(path)
-        scores = to_numpy(logits)[: self._vocabulary.size]
-        log_probs = masked_log_probs(scores, None)
-        self._accept(path)
-        self._matcher.fill_next_token_bitmask(self._mask, 0)
-        self._matcher.rollback(len(path))
-        allowed = allowed_token_ids(self._mask[0], self._vocabulary.size)
-        local = np.exp(masked_log_probs(scores, allowed))
         missing = self._gap[len(one.data) :]
+        if isinstance(logits, AllowedProbs):
+            assert not missing, "what goes through the gap is not known"
+            allowed, own = logits.allowed, logits.log_probs
+        else:
+            log_probs = masked_log_probs(to_numpy(logits)[: self._vocabulary.size], None)
+            self._accept(path)
+            self._matcher.fill_next_token_bitmask(self._mask, 0)
+            self._matcher.rollback(len(path))
+            allowed = allowed_token_ids(self._mask[0], self._vocabulary.size)
+            own = log_probs[allowed]
+        local = np.exp(masked_log_probs(own, None))
         if missing:
             through, within = agreeing(self._vocabulary, missing)
             self.sums.gap += one.mass * float(np.exp(log_probs[through]).sum())
             agreed = np.isin(allowed, np.concatenate([through, within]))
-            allowed, local = allowed[agreed], local[agreed]
+            allowed, own, local = allowed[agreed], own[agreed], local[agreed]
         elif not path:
             self.sums.gap = 1.0
-        steps = zip(allowed.tolist(), np.exp(log_probs[allowed]).tolist(), local.tolist(), strict=True)
+        steps = zip(allowed.tolist(), np.exp(own).tolist(), local.tolist(), strict=True)
         self._put(path, one, list(steps))
 
     def _prefer(self, event: str, local: float, path: Path, steps: tuple[float, ...]) -> None:

@@ -13,12 +13,14 @@ import pytest
 
 import structgen
 from structgen.errors import OptionsError
+from structgen.generation.decoding import drawing
+from structgen.generation.fields import reading
 from structgen.generation.fields.asking import Fields
 from structgen.generation.fields.events import canonical, value_event
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from structgen.options import JsonOptions
-from tests.fakes import CharTokenizer
+from tests.fakes import CharTokenizer, vocabulary
 from tests.many import cases
 
 WORDS = ["low", "lower", "high", "hi", "", 'a"b', "é", "l", " x", "0"]
@@ -156,11 +158,16 @@ def enumerated(case: Case, prompt: list[int], before: list[int], start: int) -> 
 
 
 @pytest.mark.parametrize("seed", cases(125, 6))
-def test_sums_are_those_of_enumeration(seed: int) -> None:
+def test_sums_are_those_of_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether what the model gave when the output was written is kept, or everything is read again."""
     checked = 0
     for number in range(4):
         case = Case(100 * seed + number)
+        with monkeypatch.context() as patched:
+            patched.setattr(drawing, "FEW_ALLOWED", 0)
+            _, again = case.write(number)
         generator, result = case.write(number)
+        assert again.text == result.text
         case.written = result.text.encode()  # type: ignore[attr-defined]
         prompt, tokens = generator._prompt_ids("p", None, None), list(result.token_ids)
         value = json.loads(result.text)
@@ -179,11 +186,33 @@ def test_sums_are_those_of_enumeration(seed: int) -> None:
                 name = canonical(option.value)
                 assert abs(option.prob - mass[name] / total) < 1e-12
                 assert abs(option.local - local[name] / local_total) < 1e-12
+                read_again = again.fields[pointer].value.option(option.value)
+                assert abs(option.prob - read_again.prob) < 1e-12 and abs(option.local - read_again.local) < 1e-12
                 assert option.least <= option.prob + 1e-15 and option.prob <= option.most + 1e-15
             assert abs(belief.kept - min(1.0, total / through)) < 1e-12
+            assert abs(belief.kept - again.fields[pointer].value.kept) < 1e-12
             assert each.prob == belief.option(each.written).prob
             checked += 1
     assert checked >= 4
+
+
+@pytest.mark.parametrize("most", [1, 3, 8])
+def test_many_fields_are_read_few_at_once(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few prefixes are kept open, each field is what it is where all are."""
+    tokens = vocabulary(b"true", b"false", b'":', b"tr")
+    names = [f"m{index}" for index in range(12)]
+    members = {name: {"enum": [True, False, "t", "true"]} for name in names}
+    schema = {"type": "object", "properties": members, "required": names, "additionalProperties": False}
+
+    def beliefs(most: int) -> Any:
+        monkeypatch.setattr(reading, "MAX_OPEN", most)
+        generator = Generator(TinyModel(tokens.size, scale=1.0), CharTokenizer(), vocabulary=tokens)
+        return generator.generate("p", schema, fields=True, schema_in_prompt=False, max_new_tokens=400).fields
+
+    few, all_at_once = beliefs(most), beliefs(64)
+    assert len(few) == 12 and few == all_at_once
+    monkeypatch.setattr(drawing, "FEW_ALLOWED", 0)  # nothing is kept from when it was written
+    assert beliefs(64).tokens >= all_at_once.tokens + 12
 
 
 def _start(text: str, pointer: str, is_array: bool) -> int:
