@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from enum import Enum, Flag
@@ -27,6 +28,15 @@ _DISTINCT = frozenset({"int", "bool", "none", "date"})  # whose spellings are on
 _UNHASHABLE = frozenset({"list", "set", "dict", "deque", "typed-dict", "counter", "ordered-dict", "generator"})
 _SCALARS: JsonDict = {"type": ["string", "number", "boolean", "null"]}
 _FLOAT_KEY = r"^-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$"
+
+
+def _hashes_fields(cls: type) -> bool:
+    """Whether the hash of a class was made for it, by dataclasses or pydantic, from its fields."""
+    hash_of: Any = cls.__hash__
+    code = getattr(hash_of, "__code__", None)
+    return str(getattr(hash_of, "__module__", "")).startswith("pydantic.") or (
+        dataclasses.is_dataclass(cls) and code is not None and code.co_filename == "<string>"
+    )
 
 
 class Containers(Functions):
@@ -95,21 +105,41 @@ class Containers(Functions):
         """A class, which JSON cannot write."""
         self.refuse(schema, "JSON has no classes")
 
-    def _is_hashable(self, core: Any) -> bool:
+    def _is_hashable(self, core: Any, within: tuple[type, ...] = ()) -> bool:
+        """Whether all values of a core schema have a hash; ``within``: classes of whose fields it is one."""
         core = self.core(core)
         kind = core["type"]
         if kind in ("model", "dataclass"):
-            return core["cls"].__hash__ is not None
+            cls = core["cls"]
+            if cls.__hash__ is None or cls in within or not _hashes_fields(cls):
+                return cls.__hash__ is not None
+            return all(self._is_hashable(part, (*within, cls)) for part in self._hashed_fields(core))
         if kind == "tuple":
-            return all(map(self._is_hashable, core["items_schema"]))
+            return all(self._is_hashable(one, within) for one in core["items_schema"])
         if kind == "named-tuple":
-            return all(self._is_hashable(field["schema"]) for field in core["fields"])
+            return all(self._is_hashable(field["schema"], within) for field in core["fields"])
         if kind in ("function-after", "function-before", "function-wrap", "nullable", "json"):
-            return "schema" not in core or self._is_hashable(core["schema"])
+            return "schema" not in core or self._is_hashable(core["schema"], within)
         if kind in ("union", "tagged-union"):
             choices = core_schema.iter_union_choices(core) if kind == "union" else core["choices"].values()
-            return all(map(self._is_hashable, choices))
+            return all(self._is_hashable(one, within) for one in choices)
         return kind not in _UNHASHABLE and kind != "any"
+
+    def _hashed_fields(self, core: Any) -> list[Any]:
+        """The schemas of what a generated hash is made of."""
+        inner = self.core(core["schema"])
+        while inner["type"].startswith("function-") and "schema" in inner:
+            inner = self.core(inner["schema"])
+        if inner["type"] == "model-fields":
+            return [one["schema"] for one in inner["fields"].values()]
+        if inner["type"] == "dataclass-args":
+            left_out = {
+                one.name
+                for one in dataclasses.fields(core["cls"])
+                if not (one.compare if one.hash is None else one.hash)
+            }
+            return [one["schema"] for one in inner["fields"] if one["name"] not in left_out]
+        return [inner]
 
     def _is_distinct(self, schema: Any) -> bool:
         """Whether other texts are other values."""
