@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from structgen.core.tool_calls.patterns import (
     ARGUMENTS,
     JSON_NAME,
@@ -22,8 +24,11 @@ LINE = Gap("\\n?", "\n")
 NO_LINE = Gap("\\n?", "")
 COMMA: Pattern = (",", SPACE)
 BETWEEN: Pattern = (Gap("\\n{0,2}", "\n"),)  # calls that stand alone, without other text
-STRIPPED = "[ \\t\\r\\n][\\s\\S]*|[\\s\\S]*[ \\t\\r\\n]|[nN][uU][lL][lL]"
-"""Strings that a reader takes for others that strips blanks, and takes null in any case."""
+_BLANK = r"[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"  # to Python's str.strip
+STRIPPED = rf"{_BLANK}[\s\S]*|[\s\S]*{_BLANK}"
+"""Strings that a reader takes for others that strips blanks."""
+STRIPPED_OR_NULL = STRIPPED + "|[nN][uU][lL][lL]"
+"""The same of a reader that takes null in any case besides."""
 NINE_CHARACTERS = CallId("[a-zA-Z0-9]{9}")
 
 
@@ -39,6 +44,17 @@ def tags(opening: tuple[str, str], closing: str, after: str = "") -> Parameters:
     """Parameters in tags, the key between the strings ``opening``."""
     pattern = (opening[0], KEY, opening[1], VALUE, closing, *((after,) if after else ()))
     return Parameters(pattern, pattern, closing.strip("\n"))
+
+
+def step3(name: str, models: str, excluded: tuple[str, ...] = ()) -> ToolFormat:
+    """Step3's tags. Its readers strip blanks of values, and some have no value with texts that are ``excluded``."""
+    parameters = tags(('<steptml:parameter name="', '">'), "</steptml:parameter>")
+    call: Pattern = (
+        *(Marker("<｜tool_call_begin｜>"), "function", Marker("<｜tool_sep｜>"), '<steptml:invoke name="', NAME, '">'),
+        *(replace(parameters, misread=STRIPPED, excluded=excluded), "</steptml:invoke>", Marker("<｜tool_call_end｜>")),
+    )
+    begin, end = (Marker("<｜tool_calls_begin｜>"),), (Marker("<｜tool_calls_end｜>"),)
+    return ToolFormat(name, models, (call,), begin=begin, end=end, separator=(NO_LINE,))
 
 
 def keys_and_values(line: str | Gap = "", prefix: str = "") -> Parameters:

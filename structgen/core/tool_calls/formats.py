@@ -11,12 +11,13 @@ from structgen.core.tool_calls.format_shapes import (
     LINE,
     NINE_CHARACTERS,
     NO_LINE,
-    STRIPPED,
+    STRIPPED_OR_NULL,
     array,
     internlm,
     json_call,
     keys_and_values,
     lone,
+    step3,
     tags,
     typed_tags,
 )
@@ -117,7 +118,7 @@ _TABLE: list[ToolFormat] = [
         (
             (
                 *('<invoke name="', NAME, '">\n'),
-                replace(tags(('<parameter name="', '">'), "</parameter>", "\n"), misread=STRIPPED),
+                replace(tags(('<parameter name="', '">'), "</parameter>", "\n"), misread=STRIPPED_OR_NULL),
                 "</invoke>\n",
             ),
         ),
@@ -293,21 +294,8 @@ _TABLE: list[ToolFormat] = [
         begin=("<|plamo:begin_tool_requests:plamo|>",),
         end=("<|plamo:end_tool_requests:plamo|>",),
     ),
-    ToolFormat(
-        "step3",
-        "Step3",
-        (
-            (
-                *(Marker("<｜tool_call_begin｜>"), "function", Marker("<｜tool_sep｜>")),
-                *('<steptml:invoke name="', NAME, '">'),
-                tags(('<steptml:parameter name="', '">'), "</steptml:parameter>"),
-                *("</steptml:invoke>", Marker("<｜tool_call_end｜>")),
-            ),
-        ),
-        begin=(Marker("<｜tool_calls_begin｜>"),),
-        end=(Marker("<｜tool_calls_end｜>"),),
-        separator=(NO_LINE,),
-    ),
+    step3("step3", "Step3"),
+    step3("step3_plain", "Step3, to readers whose values end at any <", excluded=("<",)),
     ToolFormat(
         "hy_v3",
         "Hunyuan 3",

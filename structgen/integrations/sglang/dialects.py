@@ -36,7 +36,7 @@ FORMATS: dict[str, tuple[str, TextPlace]] = {
     "PoolsideV1Detector": ("glm4_5", "before"),
     "PythonicDetector": ("pythonic", "instead"),
     "Spark25Detector": ("glm4_7", "before"),
-    "Step3Detector": ("step3", "before"),
+    "Step3Detector": ("step3_plain", "before"),
 }
 """Format and place of other text, by the class of SGLang's detector."""
 

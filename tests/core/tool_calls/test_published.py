@@ -460,6 +460,15 @@ PUBLISHED: list[tuple[str, str, list[dict[str, Any]], str, list[ToolCall]]] = [
         [ToolCall("get_current_weather", {"location": "Paris"})],
     ),
     (
+        "step3_plain",
+        "SGLang's detector of Step3",
+        [WEATHER],
+        '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_curre'
+        'nt_weather"><steptml:parameter name="location">Paris</steptml:parameter></steptml:invoke><'
+        "｜tool_call_end｜><｜tool_calls_end｜>",
+        [ToolCall("get_current_weather", {"location": "Paris"})],
+    ),
+    (
         "hy_v3",
         "vLLM's parser of Hunyuan 3",
         [WEATHER],

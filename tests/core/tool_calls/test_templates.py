@@ -204,6 +204,7 @@ TEMPLATES |= {
     + "<|close|>argument<|sep|>{% endfor %}<|close|>call<|sep|>{% endfor %}<|close|>tools<|sep|>",
     "hy_v4": "<tool_calls>" + EACH + "<tool_call>{{ f.name }}" + HY + "</tool_call>{% endfor %}</tool_calls>",
 }
+TEMPLATES["step3_plain"] = TEMPLATES["step3"]
 TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
@@ -237,6 +238,8 @@ def random_calls(rng: random.Random, name: str) -> list[dict[str, Any]]:
         "filter": {"year": 1999.5},
         "after": rng.choice([None, "2024-01-01", "nil"]),
     }
+    if name == "step3_plain":
+        values = json.loads(json.dumps(values).replace("<", "("))
     calls = []
     for number in range(rng.randint(1, 3)):
         arguments = {key: value for key, value in values.items() if key == "query" or rng.random() < 0.6}

@@ -188,6 +188,21 @@ def test_values_that_may_be_strings_or_not() -> None:
         assert typed.parse(typed.render([ToolCall("f", {"d": value})])) == [ToolCall("f", {"d": value})]
 
 
+@pytest.mark.parametrize("name", ["dots", "step3", "step3_plain"])
+def test_strings_that_a_reader_would_strip_are_not_written(name: str) -> None:
+    """Of every character that `str.strip` takes, at either end; inside they stay."""
+    parameters = {"type": "object", "properties": {"s": {"type": "string", "minLength": 2}}, "required": ["s"]}
+    constraint = tool_call(name, [{"type": "function", "function": {"name": "f", "parameters": parameters}}])
+    grammar, rng = constraint.compile(BYTES), random.Random(0)
+    written = constraint.render([ToolCall("f", {"s": "a.b"})])
+    blanks = [chr(code) for code in range(0x3001) if not chr(code).strip()]
+    assert len(blanks) > 20
+    for blank in blanks:
+        assert accepts(grammar, BYTES, written.replace("a.b", f"a{blank}b"), rng), blank
+        for text in (f"{blank}a", f"a{blank}", f"{blank}ab"):
+            assert not accepts(grammar, BYTES, written.replace("a.b", text), rng), (blank, text)
+
+
 def test_arguments_that_are_not_declared() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     call = [ToolCall("f", {"a": "x", "b": 1})]

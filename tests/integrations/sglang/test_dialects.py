@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,12 @@ UNSIGNED = ("pythonic",)
 """Detectors that do not read negative numbers."""
 NOT_STREAMED = ("cohere_command4", "gemma4", "glm", "glm45", "hunyuan", "interns1", "ling3", "spark25")
 """Detectors whose streams differ from what they read as a whole: they lose or join calls that come in one piece."""
+STREAMS_LOSE = {
+    "minimax-m2": re.compile("}"),  # closing braces are counted in strings, too
+    "minimax-m3": re.compile(r"^$"),  # an empty string comes as an object
+    "pythonic": re.compile(r"[\[\]]"),  # brackets are counted in strings, too
+}
+"""What a string holds that a detector loses in streams, though not as a whole."""
 WALKS = max(12, tag_walks.WALKS)
 
 
@@ -104,9 +111,44 @@ def test_walks_are_read_by_the_detector(name: str) -> None:
             assert called is not None
             jsonschema.validate(arguments, schemas[called])
             calls += 1
-        if name not in NOT_STREAMED:
+        if name not in NOT_STREAMED and not _is_lost(name, calls_read):
             assert streamed(name, tools, tokens, rng) == calls_read, text
     assert calls >= WALKS // 2
+
+
+def _is_lost(name: str, calls_read: list[tuple[str | None, Any]]) -> bool:
+    lost = STREAMS_LOSE.get(name)
+    return lost is not None and any(lost.search(text) for _, arguments in calls_read for text in _strings(arguments))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All strings in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)
+
+
+def test_step3_writes_no_bracket_at_which_the_detector_would_end_a_value() -> None:
+    """SGLang's: all of the argument would be lost. vLLM's reads it."""
+    parameters = {"type": "object", "properties": {"text": {"type": "string"}, "many": {"type": "array"}}}
+    tools = [{"type": "function", "function": {"name": "f", "strict": True, "parameters": parameters}}]
+    grammar = grammar_of("step3", tools, "required")
+    begin, end = (
+        "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>",
+        "<｜tool_call_end｜><｜tool_calls_end｜>",
+    )
+    for name, good, bad in (("text", "a > b", "a < b"), ("many", '["a > b"]', '["a < b"]')):
+        for value in (good, bad):
+            parameter = f'<steptml:parameter name="{name}">{value}</steptml:parameter>'
+            text = f'{begin}<steptml:invoke name="f">{parameter}</steptml:invoke>{end}'
+            matcher = grammar.matcher()
+            takes = all(map(matcher.accept_token, tokenizer().encode(text)))
+            assert (takes and matcher.is_accepting()) is (value is good), text
+            assert (read("step3", tools, text) == [("f", {name: json.loads(value) if name == "many" else value})]) is (
+                value is good
+            )
 
 
 @pytest.mark.parametrize("name", PARSERS)
