@@ -70,13 +70,13 @@ LARK: dict[str, tuple[str, int, int]] = {  # budget and line of the place
 }  # fmt: skip
 
 
-SLOW = (13, 14)  # seconds each
+SLOW_CASES = (13, 14)  # seconds each
 
 
 @pytest.mark.parametrize("lexer", ["dynamic", "contextual"])
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[pytest.mark.full] if case in SLOW else []) for case in range(len(LARK))],
+    [pytest.param(case, marks=[pytest.mark.full] if case in SLOW_CASES else []) for case in range(len(LARK))],
 )
 def test_lark(case: int, lexer: str) -> None:
     text, (budget, line, column) = list(LARK.items())[case]
