@@ -158,8 +158,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
                 if len(chosen) == len(matchers):
                     return cls._group_stepped(matchers, token_ids, bitmask, rows)
                 numbers = [running[index] for index in chosen]
-                group = [[of[number] for number in numbers] for of in (matchers, token_ids, rows)]
-                members, tokens, places = group
+                members = [matchers[number] for number in numbers]
+                tokens, places = [token_ids[number] for number in numbers], [rows[number] for number in numbers]
                 for number, is_taken in zip(numbers, cls._group_stepped(members, tokens, bitmask, places), strict=True):
                     taken[number] = is_taken
             return taken
