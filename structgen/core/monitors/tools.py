@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from structgen.core.bounded_cache import BoundedCache
 from structgen.core.monitors.protocol import ToolFailure
-from structgen.core.workers import Limits, LostWorker, Server, Watch, Worker, WorkerError
+from structgen.core.workers import Limits, LostWorker, Worker, WorkerError
 from structgen.errors import OptionsError
 
 MAX_ANSWERS = 1024
@@ -30,9 +29,9 @@ class ToolMonitor:
     """
 
     triggers: tuple[str, ...] = (".",)
-    make: ClassVar[Callable[[Any, Watch], Server]]
-    """Builds what is in the process, from the setting: a function of a module. It answers texts with names, None for
-    no restriction, or an exception that it has caught."""
+    make: ClassVar[type[Any]]
+    """The class of what is in the process (a `Server`), made from the setting. It answers texts with names, None for no
+    restriction, or an exception that it has caught."""
 
     def __init__(self, setting: Any, timeout: float = 2.0) -> None:
         if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:

@@ -57,10 +57,10 @@ def test_answers_and_what_is_late_or_lost() -> None:
     monitor.close()
     assert monitor.suggest("z.") == ("ab", "b")
     matcher = structgen.monitored(structgen.regex(r"\w+\.\w+;?"), monitor).compile(VOCABULARY).matcher()
-    for text, allowed in ((b"lost.", b"zz"), (b"error.", b"zz"), (b"late.", b"zz"), (b"x.", b"ab")):
+    for data, allowed in ((b"lost.", b"zz"), (b"error.", b"zz"), (b"late.", b"zz"), (b"x.", b"ab")):
         walker = matcher.fork()
-        assert walker.accept_bytes(text + allowed) and walker.is_accepting()
-        assert matcher.fork().accept_bytes(text + b"zz") == (allowed == b"zz")  # so say its forks
+        assert walker.accept_bytes(data + allowed) and walker.is_accepting()
+        assert matcher.fork().accept_bytes(data + b"zz") == (allowed == b"zz")  # so say its forks
     assert matcher.stats == matcher.stats | {"monitor_timeouts": 1, "monitor_failures": 2, "empty_suggestions": 0}
     monitor.close()
     with pytest.raises(OptionsError, match="timeout"):
