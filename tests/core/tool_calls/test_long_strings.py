@@ -10,6 +10,7 @@ import pytest
 from structgen.core.constraints.tools import tool_call
 from structgen.core.tool_calls.calls import ToolCall
 from structgen.core.tool_calls.formats import FORMATS
+from structgen.core.tool_calls.patterns import Parameters
 from structgen.errors import SchemaTooComplexError
 from tests.core.tool_calls.vocabularies import BYTES, accepts, chat_vocabulary
 
@@ -29,8 +30,8 @@ def tools(**string: Any) -> list[dict[str, Any]]:
 def note(size: int, rng: random.Random, name: str = "") -> str:
     """A string of so many characters, without blanks at its ends, which some readers strip, and without what a format
     excludes."""
-    form = FORMATS.get(name)
-    excluded = "" if form is None or form.parameters is None else form.parameters.excluded
+    parameters = FORMATS[name].parameters if name in FORMATS else None
+    excluded = parameters.excluded if isinstance(parameters, Parameters) else ""
     characters = [character for character in "ab <é\n'\"\\😀" if character not in excluded]
     return "x" + "".join(rng.choice(characters) for _ in range(size - 2)) + "x"
 
