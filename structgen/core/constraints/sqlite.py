@@ -9,9 +9,18 @@ from structgen.core.constraints.text import GbnfConstraint, gbnf
 from structgen.core.monitors.sqlite import ALIASES, SqliteSchema, sqlite_terminals
 
 _SELECT = r"""
-root ::= "SELECT " "DISTINCT "? items from group? order? limit?
+root ::= ("SELECT " "DISTINCT "? items from group? order? | compound (" ORDER BY 1" " DESC"?)?) limit?
 items ::= "*" | item (", " item)*
-item ::= value | aggregate
+item ::= early | aggregate | "(SELECT " ("count(*)" | called) " FROM " TABLES (" WHERE " simple)? ")"
+early ::= called | "CASE" (" WHEN " simple " THEN " result)+ (" ELSE " result)? " END"
+simple ::= comparison ((" AND " | " OR ") comparison)*
+comparison ::= called " " compared " " (literal | called) | called " IS " "NOT "? "NULL" | called " NOT"? " LIKE " text
+result ::= literal | called
+compound ::= one (union one)+ | two (union two)+ | three (union three)+
+union ::= " UNION " | " UNION ALL " | " EXCEPT " | " INTERSECT "
+one ::= "SELECT " item from group?
+two ::= "SELECT " item ", " item from group?
+three ::= "SELECT " item ", " item ", " item from group?
 from ::= " FROM " TABLES (JOINED " ON " condition)* (" WHERE " condition)?
 group ::= " GROUP BY " COLUMN (", " COLUMN)* (" HAVING " aggregate " " compared " " literal)?
 order ::= " ORDER BY " COLUMN " DESC"? (", " COLUMN " DESC"?)*
@@ -20,21 +29,25 @@ condition ::= all (" OR " all)*
 all ::= test (" AND " test)*
 test ::= "NOT "? "(" condition ")" | value " " compared " " (literal | value) | value " IS " "NOT "? "NULL"
   | value " NOT"? " IN (" (literal (", " literal)* | subquery) ")" | value " NOT"? " LIKE " text
-  | value " BETWEEN " literal " AND " literal
-subquery ::= "SELECT " value from
+  | value " BETWEEN " literal " AND " literal | "NOT "? "EXISTS (" subquery ")"
+subquery ::= "SELECT " (early | "count(*)") from
 aggregate ::= "count(*)" | ("count" | "sum" | "avg" | "min" | "max") "(" "DISTINCT "? COLUMN ")"
-value ::= COLUMN | ("lower" | "upper" | "length" | "abs" | "round" | "trim" | "date") "(" COLUMN ")"
+value ::= called | "(" subquery ")"
+  | "CASE" (" WHEN " condition " THEN " (literal | value))+ (" ELSE " (literal | value))? " END"
+called ::= COLUMN | ("lower" | "upper" | "length" | "abs" | "round" | "trim" | "date") "(" COLUMN ")"
 compared ::= "=" | "<>" | "<" | "<=" | ">" | ">="
 literal ::= "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,9})? | text
 text ::= "'" ([^'\x00-\x1f] | "''"){0,200} "'"
 """
+# Before its FROM a SELECT holds no JOIN: where no table may be joined, a statement must be able to end without a name.
 
 
 def sqlite_select(database: sqlite3.Connection | SqliteSchema, aliases: Iterable[str] = ALIASES) -> GbnfConstraint:
     """A SELECT statement that SQLite prepares, in which every table and column exists. The value is its text.
 
-    It has joins, subqueries after IN, conditions, groups, aggregates, order and limit; keywords are capitals, with one
-    blank between words. For a grammar of your own see ``sqlite_terminals``.
+    It has joins, subqueries as values and after IN, CASE, conditions, groups, aggregates, UNION and its like (of one to
+    three columns), order and limit; keywords are capitals, with one blank between words. For a grammar of your own see
+    ``sqlite_terminals``.
 
     Args:
         database: an open connection, whose names are read once, or what was read of one.

@@ -77,9 +77,6 @@ class JediMonitor(ToolMonitor):
         OptionsError: a kind that there is not, or a ``timeout`` that is none.
     """
 
-    triggers = (".",)
-    make = _Jedi
-
     def __init__(
         self,
         prefix: str = "",
@@ -95,7 +92,7 @@ class JediMonitor(ToolMonitor):
         if wrong or isinstance(only, str):
             raise OptionsError(f"only names kinds of {', '.join(KINDS)}, not {only!r:.100}", option="only", value=only)
         paths = [None if each is None else str(Path(each).absolute()) for each in (path, project)]
-        super().__init__((prefix, *paths, frozenset(only)), timeout)
+        super().__init__(_Jedi, (prefix, *paths, frozenset(only)), timeout=timeout)
         self._before = prefix[-1:]
 
     def is_asked(self, text: str) -> bool:

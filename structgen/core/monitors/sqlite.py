@@ -341,8 +341,8 @@ def sqlite_terminals(
     """Terminals of a grammar of SELECT statements whose names are those of a database: give them as ``terminals=``.
 
     ``TABLES`` stands after ``FROM``, ``JOINED`` after that, ``COLUMN`` wherever a column does. What they allow can be
-    completed, and names what exists, if each SELECT of the grammar has a FROM, and a subquery stands after the FROM
-    around it. What else SQLite asks of a statement is the grammar's matter.
+    completed, and names what exists, if each SELECT of the grammar has a FROM, and a subquery before the FROM around it
+    no ``JOINED``. What else SQLite asks of a statement is the grammar's matter.
 
     Args:
         database: an open connection, which is read once, or what was read of one.

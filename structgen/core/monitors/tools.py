@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 from structgen.core.bounded_cache import BoundedCache
 from structgen.core.monitors.protocol import ToolFailure
-from structgen.core.workers import Limits, LostWorker, Worker, WorkerError
+from structgen.core.workers import Limits, LostWorker, Server, Watch, Worker, WorkerError
 from structgen.errors import OptionsError
 
 MAX_ANSWERS = 1024
@@ -20,23 +21,31 @@ class ToolMonitor:
     over (`ToolFailure`); a process that was late or lost is replaced. Texts that it was asked about are remembered. May
     be used in several threads; they are answered one after the other.
 
+    Attributes:
+        triggers: see `structgen.core.monitors.protocol.TriggerMonitor`.
+
     Args:
-        setting: what the process is made with; must pickle.
+        make: builds what is in the process: a class or function of a module. It is called with texts and answers with
+            names, None for no restriction, or an exception that it has caught.
+        setting: what ``make`` is given, with a watch; must pickle.
         timeout: seconds.
 
     Raises:
         OptionsError: a ``timeout`` that is none.
     """
 
-    triggers: tuple[str, ...] = (".",)
-    make: ClassVar[type[Any]]
-    """The class of what is in the process (a `Server`), made from the setting. It answers texts with names, None for no
-    restriction, or an exception that it has caught."""
-
-    def __init__(self, setting: Any, timeout: float = 2.0) -> None:
+    def __init__(
+        self,
+        make: Callable[[Any, Watch], Server],
+        setting: Any = None,
+        *,
+        timeout: float = 2.0,
+        triggers: tuple[str, ...] = (".",),
+    ) -> None:
         if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:
             raise OptionsError(f"timeout is seconds above 0, not {timeout!r:.60}", option="timeout", value=timeout)
-        self.timeout, self._setting = float(timeout), setting
+        self.timeout, self.triggers = float(timeout), triggers
+        self._make, self._setting = make, setting
         self._lock = threading.Lock()
         self._worker: Worker | None = None
         self._answers: BoundedCache[str, tuple[tuple[str, ...] | None]] = BoundedCache(MAX_ANSWERS)
@@ -67,7 +76,7 @@ class ToolMonitor:
     def _asked(self, text: str) -> tuple[str, ...] | None:
         try:
             if self._worker is None:
-                self._worker = Worker(type(self).make, self._setting, Limits(self.timeout))
+                self._worker = Worker(self._make, self._setting, Limits(self.timeout))
             answer = self._worker.run(text)
         except LostWorker as error:
             if error.outcome == "timeout":

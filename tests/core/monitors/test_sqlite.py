@@ -48,7 +48,10 @@ WORDS = [
     " AS t",
     "count(",
 ]
-WORDS += [" IN (SELECT "]
+WORDS += [" IN (SELECT ", "(SELECT ", " UNION SELECT ", " EXCEPT SELECT ", "CASE WHEN ", " THEN ", " ELSE ", " END"]
+WORDS += [" EXISTS (SELECT ", " GROUP BY "]
+FORMS = [r" IN \(SELECT ", r"^SELECT \(SELECT ", " UNION ", " EXCEPT | INTERSECT ", " JOIN ", " GROUP BY ", "EXISTS"]
+FORMS += ["^SELECT CASE WHEN .* END .*FROM", "WHERE .*CASE WHEN .* END", r"WHERE .*\(SELECT "]
 TOKENS: list[bytes | None] = [*(bytes([byte]) for byte in range(256)), *(word.encode() for word in WORDS), None]
 VOCABULARY = structgen.Vocabulary(TOKENS, eos_token_ids=len(TOKENS) - 1)
 
@@ -91,11 +94,14 @@ def test_what_is_written_is_prepared_and_all_names_exist(name: str) -> None:
     assert "broken" not in schema.tables
     names = {*schema.tables, *(column for columns in schema.tables.values() for column in columns)}
     grammar = structgen.sqlite_select(connection).compile(VOCABULARY)
+    left = set(FORMS)
     for seed in cases(1_000, 12):
         statement = written(grammar, random.Random(seed))
         assert prepares(connection, statement), statement
+        left -= {form for form in left if re.search(form, statement)}
         quoted = re.findall(r'"((?:[^"]|"")+)"', re.sub(r"'(?:[^']|'')*'", "", statement))
         assert {text.replace('""', '"') for text in quoted} <= names, statement
+    assert not left or not MANY, left
 
 
 SHAPES = [
@@ -105,6 +111,8 @@ SHAPES = [
     "SELECT {} FROM orders AS t1 JOIN customers AS t2 ON t1.customer = t2.id",
     "SELECT count(*) FROM products AS t1 JOIN items AS t2 ON t1.id = t2.product WHERE {} IS NULL",
     "SELECT count(*) FROM orders WHERE orders.id IN (SELECT items.order_id FROM items WHERE {} = 1)",
+    "SELECT name, CASE WHEN {} = 1 THEN 'a' ELSE city END FROM customers",
+    "SELECT name FROM customers UNION SELECT {} FROM orders",
     "SELECT total FROM orders WHERE id IN (SELECT order_id FROM items WHERE count = 1) ORDER BY {} DESC",
 ]
 

@@ -41,12 +41,8 @@ class Odd:
         return None if text.endswith("any.") else [self.setting, "b"]
 
 
-class OddMonitor(ToolMonitor):
-    make = Odd
-
-
 def test_answers_and_what_is_late_or_lost() -> None:
-    monitor = OddMonitor("ab", timeout=0.5)
+    monitor = ToolMonitor(Odd, "ab", timeout=0.5)
     assert monitor.suggest("x.") == ("ab", "b") and monitor.suggest("any.") is None
     with pytest.raises(TimeoutError, match=r"within 0\.5 s"):
         monitor.suggest("late.")
@@ -57,14 +53,14 @@ def test_answers_and_what_is_late_or_lost() -> None:
     monitor.close()
     assert monitor.suggest("z.") == ("ab", "b")
     matcher = structgen.monitored(structgen.regex(r"\w+\.\w+;?"), monitor).compile(VOCABULARY).matcher()
-    for data, allowed in ((b"lost.", b"zz"), (b"error.", b"zz"), (b"late.", b"zz"), (b"x.", b"ab")):
+    for before, name in ((b"lost.", b"zz"), (b"error.", b"zz"), (b"late.", b"zz"), (b"x.", b"ab")):
         walker = matcher.fork()
-        assert walker.accept_bytes(data + allowed) and walker.is_accepting()
-        assert matcher.fork().accept_bytes(data + b"zz") == (allowed == b"zz")  # so say its forks
+        assert walker.accept_bytes(before + name) and walker.is_accepting()
+        assert matcher.fork().accept_bytes(before + b"zz") == (name == b"zz")  # so say its forks
     assert matcher.stats == matcher.stats | {"monitor_timeouts": 1, "monitor_failures": 2, "empty_suggestions": 0}
     monitor.close()
     with pytest.raises(OptionsError, match="timeout"):
-        OddMonitor("ab", timeout=0)
+        ToolMonitor(Odd, "ab", timeout=0)
 
 
 def test_jedi_names_attributes_that_exist() -> None:
