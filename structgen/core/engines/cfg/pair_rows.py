@@ -17,8 +17,9 @@ from structgen.core.regex.dfa import Dfa
 if TYPE_CHECKING:
     from structgen.core.engines.cfg.compiled import CfgGrammar
 
-FIRST_ROWS, MOST_ROWS = 1 << 8, 1 << 14
-"""Rows, a kilobyte each, at first, and so many that they are all made anew before the next walk."""
+FIRST_ROWS = MOST_ROWS = 1 << 14
+"""Rows, a kilobyte each, that there is room for at first: memory that was never written to costs nothing, and copying
+rows to more room was most of what the slowest masks took. If there are more, all are made anew before the next walk."""
 
 
 class RowMachine(CfgMachine):

@@ -151,13 +151,15 @@ class PairMachine:
 
     def _of_configuration(self, items: int, d: int) -> int:
         """Those live with an item set and a lexer state: a terminal can end so that its item set goes on."""
-        relations, live = self._relations, 0
+        relations, of_classes, every, live = self._relations, self._of_classes, self._relations.all, 0
         for position, kind in self._positions.get(d) or self._new_positions(d):
             if kind == AT_END:
                 live |= self._accepting_states
             else:
-                live |= relations.before_position(position, self._after_class(items, kind))
-            if live == relations.all:
+                after = of_classes.get((items, kind))
+                after = self._after_class(items, kind) if after is None else after
+                live |= relations.exits[position] if after == every else relations.before_position(position, after)
+            if live == every:
                 break
         return live
 

@@ -35,6 +35,7 @@ class Relations:
 
     Attributes:
         all: the set of all states.
+        exits: of each position, the states from which a text leads on to the end of its terminal.
         most_before: of each position, from how many states a text leads on to the end of its terminal.
         end: the states from which ignored text may lead to an accepting one.
 
@@ -57,8 +58,8 @@ class Relations:
                 )
         self.all = (1 << self.count) - 1
         self._reach = self._reach_of(dfa)
-        self._exits = [_number(flags) for flags in (self._reach[:, :-1] != 0).any(axis=-1)]
-        self.most_before = [states.bit_count() for states in self._exits]
+        self.exits = [_number(flags) for flags in (self._reach[:, :-1] != 0).any(axis=-1)]
+        self.most_before = [states.bit_count() for states in self.exits]
         self._matrices: list[Matrix] = []
         self._numbers: dict[bytes, int] = {}
         self._products: dict[tuple[int, int], int] = {}
@@ -89,7 +90,7 @@ class Relations:
     def before_position(self, position: int, targets: int) -> int:
         """The states from which a text that ends a terminal, from a position of it on, leads to one of ``targets``."""
         if targets == self.all:
-            return self._exits[position]
+            return self.exits[position]
         states = self._before_position.get((position, targets))
         if states is None:
             hits = np.asarray((self._reach[position, :-1] & self._packed(targets)).any(axis=-1))
