@@ -64,7 +64,7 @@ def random_tools(
 ) -> list[dict[str, Any]]:
     """One to three strict function definitions; ``containers``: with arrays and objects.
 
-    ``signed``: numbers may be negative. ``all_required``: each function takes an argument.
+    ``signed``: numbers may have a sign. ``all_required``: each function takes an argument.
     """
     names = [name for name, schema in VALUES.items() if containers or schema["type"] not in ("array", "object")]
     tools = []
@@ -82,10 +82,10 @@ def random_tools(
 
 
 def unsigned(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema whose numbers are not negative."""
+    """A schema whose numbers are positive: zero may have a sign."""
     inner = {key: unsigned(value) for key, value in schema.get("properties", {}).items()}
     kept = {**schema, "properties": inner} if inner else schema
-    return {**kept, "minimum": 0} if schema["type"] in ("integer", "number") else kept
+    return {**kept, "minimum": 1} if schema["type"] in ("integer", "number") else kept
 
 
 def walk(grammar: Grammar, rng: random.Random, steps: int) -> list[int]:

@@ -28,7 +28,7 @@ PARSERS = [name for name, detector in DETECTORS.items() if detector.__name__ in 
 NEEDS_ARGUMENTS = ("step3",)
 """Detectors that do not read calls without arguments."""
 UNSIGNED = ("pythonic",)
-"""Detectors that do not read negative numbers."""
+"""Detectors that do not read numbers with a sign."""
 NOT_STREAMED = ("cohere_command4", "gemma4", "glm", "glm45", "hunyuan", "interns1", "ling3", "spark25")
 """Detectors whose streams differ from what they read as a whole: they lose or join calls that come in one piece."""
 STREAMS_LOSE = {
