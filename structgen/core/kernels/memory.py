@@ -359,6 +359,20 @@ def clear_words(typingctx, target, width):
     return types.void(types.int64, types.int64), codegen
 
 
+@intrinsic
+def prefetch(typingctx, address):
+    """Ask for the cache line at an address that will be read."""
+
+    def codegen(context, builder, signature, args):
+        byte, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, int32, int32, int32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        builder.call(function, [builder.inttoptr(args[0], byte), *(ir.Constant(int32, one) for one in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
 # --- arguments: arrays of the kernels that are functions of arrays ---
 def _view(dtype, dimensions):
     """(An intrinsic, as is what slices it: functions without numba's runtime may not return arrays of their own.)"""

@@ -68,7 +68,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="none", timeout=300, max_retries=0)
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(120)
 
 
 def ask(client: Any, **options: Any) -> Any:

@@ -9,7 +9,9 @@ from structgen.core.kernels.json.configurations import advance, settle
 from structgen.core.kernels.json.layout import *
 from structgen.core.kernels.json.masks import fill
 from structgen.core.kernels.json.tables import *
-from structgen.core.kernels.memory import clear_words, set_table, set_word, size, within, word
+from structgen.core.kernels.memory import clear_words, prefetch, set_table, set_word, size, within, word
+
+LINE = 64  # bytes of a cache line
 
 
 @internal
@@ -109,6 +111,27 @@ def _mask_or_none(m, block, out):
 
 
 @internal
+def _ask_ahead(jobs, i, last):
+    """Ask for the memory of the matchers of jobs to come, each step of the way a job earlier: many matchers are not in
+    the cache, which masks fill."""
+    if i + 3 < last:
+        block = word(jobs + 8 * JOB_SIZE * (i + 3), J_BLOCK)
+        prefetch(block)
+        prefetch(block + LINE)
+    if i + 2 < last:
+        block = word(jobs + 8 * JOB_SIZE * (i + 2), J_BLOCK)
+        state = _state(block)
+        prefetch(state)
+        prefetch(state + LINE)
+    if i + 1 < last:
+        block = word(jobs + 8 * JOB_SIZE * (i + 1), J_BLOCK)
+        frame = word(_state(block), STATE_CONFIGURATIONS + 3)
+        if frame >= 0:
+            prefetch(word(block, B_ARENA) + 8 * frame)
+            prefetch(word(block, B_ARENA) + 8 * frame + LINE)
+
+
+@internal
 def fills(m, jobs, first, last):
     """`mask` for the jobs first..last. The number of the one that lacks something, or ``last``: all are done.
 
@@ -116,6 +139,7 @@ def fills(m, jobs, first, last):
     """
     for i in range(first, last):
         job = jobs + 8 * JOB_SIZE * i
+        _ask_ahead(jobs, i, last)
         status = STALE
         if not is_stale(m):
             status = _mask_or_none(m, word(job, J_BLOCK), word(job, J_OUT))
