@@ -35,6 +35,7 @@ Bitmask = npt.NDArray[np.int32]
 # `generate` still has the scores of the last step when it asks for the next ones, so two alternate; the third is for
 # a list of processors that keeps one more.
 KEPT = 3
+FEW = 8  # rows, up to which a call each takes less than one call of all, with its checks
 
 
 class Masker:
@@ -57,11 +58,11 @@ class Masker:
         in_range = min(tokens) >= 0 and max(tokens) < self._size
         stepping = [row if in_range and row is not None and row.is_open else None for row in rows]
         matchers = [None if row is None else row.matcher for row in stepping]
-        if len(rows) == 1:
-            taken = [matchers[0] is not None and matchers[0].advance_and_fill(tokens[0], masks)]
+        if len(rows) <= FEW:
+            steps = enumerate(zip(matchers, tokens, strict=True))
+            taken = [one is not None and one.advance_and_fill(token, masks, index) for index, (one, token) in steps]
         else:
-            steps = tokens if in_range else [0] * len(rows)
-            taken = batch_advance_and_fill(matchers, steps, masks)
+            taken = batch_advance_and_fill(matchers, tokens if in_range else [0] * len(rows), masks)
         for row, stepped, token, is_taken in zip(rows, stepping, tokens, taken, strict=True):
             if stepped is not None:
                 stepped.stepped(token, is_taken)
