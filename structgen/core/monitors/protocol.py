@@ -51,6 +51,9 @@ class TriggerMonitor(Monitor, Protocol):
 
     Attributes:
         triggers: the texts after which it is asked, such as ``(".",)``.
+
+    If it has an attribute ``is_slow``, which is true, a generator asks it about what was drawn only, and draws again
+    where its answer refuses that.
     """
 
     @property

@@ -22,7 +22,7 @@ class ToolMonitor:
     be used in several threads; they are answered one after the other.
 
     Attributes:
-        triggers: see `structgen.core.monitors.protocol.TriggerMonitor`.
+        triggers, is_slow: see `structgen.core.monitors.protocol.TriggerMonitor`.
 
     Args:
         make: builds what is in the process: a class or function of a module. It is called with texts and answers with
@@ -33,6 +33,8 @@ class ToolMonitor:
     Raises:
         OptionsError: a ``timeout`` that is none.
     """
+
+    is_slow = True
 
     def __init__(
         self,

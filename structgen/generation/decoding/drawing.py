@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -116,10 +115,15 @@ class TokenDrawing:
 
     def others(self, refused: int, position: int, logits_row: Any) -> Iterator[tuple[int, float]]:
         """Tokens drawn after ``refused`` was turned down, without replacement, with their log-probabilities; at most
-        ``MAX_REJECTED``, the refused one among them."""
+        ``MAX_REJECTED``, the refused one among them. -1: that many were turned down, under another mask."""
         allowed, log_probs, sigma = self._distribution(logits_row)
-        first = int(np.searchsorted(allowed, refused))
-        drawn = draw(log_probs, self.params, partial(uniform, self._seed, position), sigma=sigma, first=first)
+        first = None if refused < 0 else int(np.searchsorted(allowed, refused))
+        before = MAX_REJECTED if refused < 0 else 0
+
+        def number(attempt: int) -> float:
+            return uniform(self._seed, position, before + attempt)
+
+        drawn = draw(log_probs, self.params, number, sigma=sigma, first=first)
         for index in islice(drawn, MAX_REJECTED):
             yield int(allowed[index]), float(log_probs[index])
 

@@ -8,7 +8,7 @@ and *steered* where a drawn token was turned down because the output could then 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -134,6 +134,8 @@ class Output:
         if self._regions is not None:
             self._drawing.params = self._regions.params(params)
         self._loops = None if loop_guard is None else LoopWatch(loop_guard)
+        self._upper = upper_bound_of(matcher, params, keeps_mass)
+        self._is_refused = False  # whether the token that was tried last is one that the matcher refuses
         self._is_masked = False  # whether the bitmask is that of the matcher's state
         self._is_shaped = False  # whether tokens were turned down for the budget
         self._bytes = bytearray()
@@ -337,7 +339,14 @@ class Output:
         for token, log_prob in self._drawing.others(refused, len(self.token_ids), logits_row):
             if token != refused and self._choose(token, log_prob):
                 return
-            self.stats.steered_tokens += 1
+            self.stats.refused_tokens += self._is_refused
+            self.stats.steered_tokens += not self._is_refused
+        if self._upper is not None and self._is_refused and self._matcher is not None:
+            self._matcher.fill_next_token_bitmask(self.bitmask, 0)  # too many are refused: now by the exact mask
+            for token, log_prob in self._drawing.others(-1, len(self.token_ids), logits_row):
+                if self._choose(token, log_prob):
+                    return
+                self.stats.steered_tokens += 1
         self._follow_plan(*self._drawing.log_probs(logits_row))
 
     def _fill(self) -> list[int] | None:
@@ -359,7 +368,7 @@ class Output:
         return few
 
     def _fill_mask(self, matcher: Matcher) -> None:
-        matcher.fill_next_token_bitmask(self.bitmask, 0)
+        (self._upper or matcher.fill_next_token_bitmask)(self.bitmask, 0)
         if self._canonical is not None:
             self._canonical.narrow(self.bitmask)
 
@@ -388,7 +397,11 @@ class Output:
         if self._matcher is not None and self._closer is not None:
             start, plan = time.perf_counter(), self._closer.plan
             position = None if self._canonical is None else self._canonical.position
-            self._accept(token, masks=self.looks_ahead)
+            self._is_refused = self._upper is not None and not self._advance(token, masks=self.looks_ahead)
+            if self._is_refused:
+                return False
+            if self._upper is None:
+                self._accept(token, masks=self.looks_ahead)
             closes = self._closer.closes_after(token, self.remaining - 1)
             self._is_shaped |= not closes and self._closer.lacks_budget()
             if closes and not (self._section_closes(token) and self._regions_close(token)):
@@ -463,20 +476,32 @@ class Output:
         self._append(token)
 
     def _accept(self, token: int, *, masks: bool = False) -> None:
-        """Accept a token; ``masks``: and make the mask after it."""
-        matcher = self._matcher
-        assert matcher is not None
-        self._is_masked = masks
-        if not (matcher.advance_and_fill(token, self.bitmask, 0) if masks else matcher.accept_token(token)):
+        """Accept a token that is allowed; ``masks``: and make the mask after it."""
+        if not self._advance(token, masks=masks):
             raise GenerationError(
                 f"The mask allows token {token} ({self._vocabulary.tokens[token]!r}), but the matcher refuses it "
                 f"after {_tail(self.text)!r}. Please report this as a bug.",
                 text=self.text,
             )
+
+    def _advance(self, token: int, *, masks: bool) -> bool:
+        """Whether a token is accepted; then ``masks`` is as in ``_accept``, else nothing changes."""
+        matcher = self._matcher
+        assert matcher is not None
+        if masks and self._upper is None:
+            taken = matcher.advance_and_fill(token, self.bitmask, 0)
+        else:
+            taken = matcher.accept_token(token)
+        if not taken:
+            return False
+        self._is_masked = masks
+        if masks and self._upper is not None:
+            self._upper(self.bitmask, 0)
         if self._canonical is not None:
             self._canonical.follow(token)
             if masks:
                 self._canonical.narrow(self.bitmask)
+        return True
 
     def _append(self, token: int) -> None:
         before = len(self._bytes)
@@ -532,6 +557,15 @@ class Output:
             f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. Raise max_new_tokens to {need}.",
             partial=self.text,
         )
+
+
+def upper_bound_of(matcher: Matcher | None, params: SamplingParams, keeps_mass: bool) -> Callable[..., None] | None:
+    """What fills masks in place of a matcher whose exact ones take long: they may allow more, and what is drawn and
+    then refused is drawn again. None: masks are exact, as filters, and whoever asks for mass, need them."""
+    if matcher is None or keeps_mass or set(params.steps) - {"temperature"}:
+        return None
+    fill: Callable[..., None] | None = getattr(matcher, "fill_upper_bound", None)
+    return fill
 
 
 def _tail(text: str, length: int = 80) -> str:

@@ -16,6 +16,8 @@ class GenerationStats:
         forced_tokens: output tokens that were the only ones allowed, taken without asking the model.
         steered_tokens: drawn tokens that were turned down so that the output, or a section of it, can be closed within
             its budget.
+        refused_tokens: drawn tokens that were turned down because of names that a slow monitor suggests; see
+            docs/composition.md.
         mask_seconds: time spent on masks and on advancing the matcher.
         seconds: wall-clock time from the first mask to the end.
         drafted: draft tokens that the model read, by what proposed them (several may have proposed one).
@@ -36,6 +38,7 @@ class GenerationStats:
     target_forwards: int = 0
     forced_tokens: int = 0
     steered_tokens: int = 0
+    refused_tokens: int = 0
     mask_seconds: float = 0.0
     seconds: float = 0.0
     drafted: dict[str, int] = field(default_factory=dict)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -201,3 +203,42 @@ def test_what_is_refused() -> None:
             structgen.monitored(None, Wrong(triggers))
     with pytest.raises(ConstraintError, match="method suggest"):
         structgen.monitored(None, object())  # type: ignore[arg-type]
+
+
+class Slow(Chance):
+    is_slow = True
+
+
+def small_generator() -> Generator:
+    vocabulary = structgen.Vocabulary(TOKENS, eos_token_ids=len(TOKENS) - 1)
+    tokenizer = Tokenizer(trained(PATTERNS["none"]))
+    return Generator(TinyModel(vocabulary.size, scale=1.0), tokenizer, vocabulary=vocabulary)
+
+
+@pytest.mark.full
+def test_slow_monitors_are_asked_about_what_was_drawn_and_change_no_distribution() -> None:
+    rng, made = random.Random(5), small_generator()
+    texts = sorted({"".join(rng.choices(PIECES, k=rng.randint(2, 5))) for _ in range(60)})
+    quick, slow = Chance((".",), 1), Slow((".",), 1)
+    counts: list[Counter[str]] = [Counter(), Counter()]
+    number, refused = len(cases(6_000, 250)), 0
+    for drawn, monitor in zip(counts, (quick, slow), strict=True):
+        constraint = structgen.monitored(structgen.choice(texts), monitor)
+        options: Any = {"max_new_tokens": 40, "schema_in_prompt": False}
+        for seed in range(number):
+            result = made.generate("t", constraint, temperature=1.0, seed=seed, **options)
+            drawn[result.text] += 1
+            refused += result.stats.refused_tokens
+        greedy = made.generate("t", constraint, **options)
+        assert greedy.text == made.generate("t", structgen.monitored(structgen.choice(texts), quick), **options).text
+        for seed in range(20):
+            alone, drafted = (
+                made.generate("t", constraint, temperature=1.0, seed=seed, draft=draft, **options)
+                for draft in (None, "ngram")
+            )
+            assert drafted.text in texts and drafted.text in counts[0]
+            assert alone.text == drafted.text or monitor is slow
+    assert refused
+    for text in counts[0] | counts[1]:
+        share = (counts[0][text] + counts[1][text]) / (2 * number)
+        assert abs(counts[0][text] - counts[1][text]) / number < 5 * math.sqrt(2 * share / number), text

@@ -126,6 +126,30 @@ class TriggeredMatcher(BaseMatcher[Any]):
         else:
             self._narrow_to_names(words, self._run)
 
+    @property
+    def fill_upper_bound(self) -> Any:
+        """What fills a mask without asking a monitor that is slow: tokens that go on after a trigger are all allowed.
+        None: the monitor is not."""
+        return self._fill_unasked if getattr(self._grammar.monitor, "is_slow", False) else None
+
+    def _fill_unasked(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
+        self._base.fill_next_token_bitmask(bitmask, index)
+        if self._run is not None:
+            words = (bitmask[index] if bitmask.ndim == 2 else bitmask).view(np.uint32)
+            self._leave(words, self._named(words, self._run), self._run)
+
+    def _named(self, words: npt.NDArray[np.uint32], run: _Run) -> npt.NDArray[np.int64]:
+        """Tokens of a mask that go on with a name."""
+        fitting = self._grammar.tokens.all.fitting(run.names.after(run.start))
+        return np.asarray(fitting[_having(words, fitting)])
+
+    def _leave(self, words: npt.NDArray[np.uint32], ids: npt.NDArray[np.int64], run: _Run) -> None:
+        """Leave of a mask these tokens, and the end where a name may end."""
+        ends = np.array(self._grammar.vocabulary.eos_token_ids if run.is_whole else (), np.int64)
+        ends = ends[_having(words, ends)]
+        words[:] = 0
+        _set(words, np.concatenate([ids, ends]))
+
     def _narrow(self, words: npt.NDArray[np.uint32]) -> None:
         """Take out of a mask what goes on after a trigger as it may not."""
         tokens, refused = self._grammar.tokens, self._refused_begun(words)
@@ -143,14 +167,10 @@ class TriggeredMatcher(BaseMatcher[Any]):
 
     def _narrow_to_names(self, words: npt.NDArray[np.uint32], run: _Run) -> None:
         """Leave of a mask what goes on with a name."""
-        vocabulary, group = self._grammar.vocabulary, self._grammar.tokens.all
-        fitting = group.fitting(run.names.after(run.start))
-        fitting = fitting[_having(words, fitting)]
-        refused = self._refused_begun(words) + self._refused_of(np.intersect1d(fitting, group.crossing))
-        ends = np.array(vocabulary.eos_token_ids if run.is_whole else (), np.int64)
-        ends = ends[_having(words, ends)]
-        words[:] = 0
-        _set(words, np.concatenate([fitting, ends]))
+        fitting = self._named(words, run)
+        crossing = np.intersect1d(fitting, self._grammar.tokens.all.crossing)
+        refused = self._refused_begun(words) + self._refused_of(crossing)
+        self._leave(words, fitting, run)
         _clear(words, np.array(refused, np.int64))
 
     def _refused_begun(self, words: npt.NDArray[np.uint32]) -> list[int]:
