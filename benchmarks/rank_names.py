@@ -39,7 +39,8 @@ def main() -> None:
         print(
             f"{read[-1]:6} tokens, exact {found.exact}, missed {found.missed:.2e}, the {len(found.values)}th has "
             f"{math.exp(found.values[-1].logprob):.1e}, "
-            f"{time.process_time() - start:.1f} s of processor time: {[each.text for each in found.values[:3]]}"
+            f"{time.process_time() - start:.1f} s of processor time: {[each.text for each in found.values[:3]]}",
+            flush=True,
         )
     print(f"{len(names):,} names, {len(read)} prompts: {statistics.median(read):.0f} tokens at the median")
 

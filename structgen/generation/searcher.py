@@ -123,7 +123,7 @@ class Searcher:
         with prepared._waiting("ranking outputs"), turn_of(prepared.reader):
             reader = make_reader(prepared.model, ids, budget)
             space = Space(reader, root, Scoring(), budget=Budget(model_tokens), weigh=weigh)
-            outcome = RankWalk(space, k).outcome()
+            outcome = RankWalk(space, k, has_one_spelling=spelling == "canonical").outcome()
         stats = SearchStats(reader.calls, space.expansions, reader.tokens, space.seconds)
         values = [each for each in (_ranked(one, checked) for one in outcome.texts) if each is not None]
         return Ranking(values, outcome.exact, outcome.open + outcome.others, outcome.stopped_by, stats)

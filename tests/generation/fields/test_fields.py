@@ -157,6 +157,7 @@ def enumerated(case: Case, prompt: list[int], before: list[int], start: int) -> 
     return mass, local, through if len(head) < start else 1.0
 
 
+@pytest.mark.timeout(1800)  # of some cases there are very many paths, and the machine may be busy
 @pytest.mark.parametrize("seed", cases(125, 6))
 def test_sums_are_those_of_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether what the model gave when the output was written is kept, or everything is read again."""

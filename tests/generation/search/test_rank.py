@@ -104,7 +104,7 @@ def test_canonical_spellings_alone(seed: int) -> None:
     root = Hypothesis.root(Rules(world.grammar), world.limit)
     budget = Budget(attempts=random.Random(seed).randint(1, 12)) if seed % 3 == 0 else Budget()
     tree = Space(make_reader(world.model, PROMPT, world.limit), root, Scoring(), budget=budget, weigh=following)
-    outcome = RankWalk(tree, 4).outcome()
+    outcome = RankWalk(tree, 4, has_one_spelling=True).outcome()
     returned = {one.node.hypothesis.tokens for one in outcome.texts}
     assert returned <= whole.keys() and (outcome.exact or outcome.stopped_by)
     others = sum(each for tokens, each in whole.items() if tokens not in returned)
