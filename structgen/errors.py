@@ -155,6 +155,11 @@ class SchemaError(ConstraintError):
             self.pointer = prefix + self.pointer
             self.args = (self._text(),)
 
+    def name_owner(self, owner: str) -> None:
+        """Say whose schema it is."""
+        self.message = f"{owner}: {self.message}"
+        self.args = (self._text(),)
+
     def _text(self) -> str:
         text = f"{self.message} ({_schema_place(self.pointer, self.keyword)})"
         return f"{text}. {self.hint}" if self.hint else text

@@ -18,7 +18,13 @@ from structgen.core.tool_calls.grammar import BoundedStrings, GrammarBuilder, is
 from structgen.core.tool_calls.member_rules import CaseRules
 from structgen.core.tool_calls.patterns import KEY, TYPE, VALUE, Marker, Parameters, Pattern, name_expression
 from structgen.core.tool_calls.values import lost_words, raw_strings
-from structgen.errors import SchemaTooComplexError, TooComplexError, UnsatisfiableSchemaError, UnsupportedSchemaError
+from structgen.errors import (
+    SchemaError,
+    SchemaTooComplexError,
+    TooComplexError,
+    UnsatisfiableSchemaError,
+    UnsupportedSchemaError,
+)
 from structgen.options import JsonOptions
 
 MAX_STATES = 5_000
@@ -63,12 +69,15 @@ def check_possible(tool: Tool, options: JsonOptions) -> None:
 
     Raises:
         UnsatisfiableSchemaError: it has no possible arguments; the message names it.
-        SchemaError: see `members_of`.
+        SchemaError: see `members_of`; the message names the tool, too.
     """
     try:
         members_of(tool, options)
     except UnsatisfiableSchemaError as error:
         raise impossible(tool, error.message, error.pointer, error.keyword, error.hint) from None
+    except SchemaError as error:
+        error.name_owner(f"the tool {tool.name!r}")
+        raise
 
 
 def impossible(

@@ -325,6 +325,13 @@ def test_names_that_a_format_cannot_write() -> None:
         tool_call("hermes", [{"name": "\ud800"}])
 
 
+def test_one_bad_schema_among_many_is_named() -> None:
+    tools: list[dict[str, Any]] = [{"name": f"f{number}", "parameters": {"type": "object"}} for number in range(50)]
+    tools[30]["parameters"] = {"type": "objekt"}
+    with pytest.raises(SchemaError, match=r"^the tool 'f30': expected one of .* \(at /30/parameters/type,"):
+        tool_call("hermes", tools)
+
+
 def test_schemas_that_are_refused() -> None:
     """With a pointer into the list of tools."""
 
