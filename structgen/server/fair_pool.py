@@ -17,6 +17,8 @@ from structgen.generation.scheduler.shares import Shares
 from structgen.server.errors import overloaded, unavailable
 
 T = TypeVar("T")
+LONGEST_PAUSE = 1.0
+"""Seconds that a caller pauses at most where others ask too."""
 KINDER = 5
 """By how much what may take long gives way to the model's thread and the event loop, see ``os.nice``."""
 
@@ -62,6 +64,9 @@ class FairPool:
     """Threads that do work of several callers. Of those who wait, the one goes next who has the least under way, and of
     these the one who has used least time (``Shares``). Thread-safe.
 
+    Where several callers have asked lately, a caller pauses after a job for as long as it took: what others have done
+    elsewhere (the model's steps, all that is short) needs processors and Python's lock, too.
+
     Args:
         threads: how many; they begin with the first job. name: of them.
         each: jobs of one caller that may be under way at once; None: as many as there are threads.
@@ -84,6 +89,7 @@ class FairPool:
         self._count, self._name, self._each, self._most = threads, name, each or threads, waiting
         self._shares, self._niceness = shares or Shares(), niceness
         self._callers: dict[str, _Caller] = {}  # who has something waiting or under way
+        self._paused: dict[str, float] = {}  # until when nothing is begun for a caller
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._closed = False
@@ -119,6 +125,7 @@ class FairPool:
             if job.is_taken or caller in job.callers:
                 return
             turned_away = self._make_room(caller)
+            self._shares.asked(who, time.monotonic())
             if who not in self._callers:
                 self._shares.arrive(who, self._callers)
                 self._callers[who] = caller
@@ -179,21 +186,31 @@ class FairPool:
         while True:
             with self._changed:
                 while (next_job := self._next()) is None and not self._closed:
-                    self._changed.wait()
+                    self._changed.wait(self._until_a_pause_ends())
                 if next_job is None:
                     return
                 caller, job = next_job
             started = time.monotonic()
             job.run()
             with self._changed:
-                self._shares.charge(caller.who, time.monotonic() - started)
+                now = time.monotonic()
+                self._shares.charge(caller.who, now - started)
+                if self._shares.are_several:
+                    self._paused[caller.who] = now + min(now - started, LONGEST_PAUSE)
                 caller.running -= 1
                 self._leave(caller)
                 self._changed.notify()
 
+    def _until_a_pause_ends(self) -> float | None:
+        """Seconds; None: nobody pauses."""
+        return max(0.0, min(self._paused.values()) - time.monotonic()) if self._paused else None
+
     def _next(self) -> tuple[_Caller, PooledWork[Any]] | None:
         """Whose turn it is, and the job, which now is under way."""
-        may = [caller for caller in self._callers.values() if caller.waiting and caller.running < self._each]
+        now = time.monotonic()
+        self._paused = {who: until for who, until in self._paused.items() if until > now}
+        asking = [caller for caller in self._callers.values() if caller.waiting and caller.running < self._each]
+        may = [caller for caller in asking if caller.who not in self._paused]
         if not may:
             return None
         caller = min(may, key=lambda caller: (caller.running, self._shares.used(caller.who)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
@@ -68,6 +69,31 @@ def test_a_new_caller_is_not_owed_the_time_before() -> None:
     for job in jobs:
         job.result.result(10)
     assert "old" in order[1:4], order
+    pool.close()
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_who_has_used_much_pauses_where_others_ask_too(several: bool) -> None:
+    """As long as each job took; others do not wait for the end of that."""
+    pool, spans = FairPool(1, "test", waiting=100), list[tuple[float, float]]()
+
+    def note(_: PooledWork[None]) -> None:
+        started = time.monotonic()
+        time.sleep(0.05)
+        spans.append((started, time.monotonic()))
+
+    if several:
+        pool.submit("other", lambda _: None).result.result(10)
+    jobs = [pool.submit("greedy", note) for _ in range(5)]
+    jobs[1].result.result(10)
+    if several:
+        asked = time.monotonic()
+        pool.submit("other", lambda _: None).result.result(10)
+        assert any(end <= asked for _, end in spans) and len(spans) == 2, "it was done in the pause"
+    for job in jobs:
+        job.result.result(10)
+    pauses = [start - end for (_, end), (start, _) in itertools.pairwise(spans)]
+    assert min(pauses) >= 0.045 if several else min(pauses) < 0.02
     pool.close()
 
 

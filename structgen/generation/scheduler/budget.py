@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from structgen.generation.scheduler.shares import CallersOfLate
+
 WEIGHT, RATE_WEIGHT, SPREAD_WEIGHT = 0.2, 0.4, 0.1  # of the latest step in the running means
 REFRESH = 64  # steps beside prompts, after which one without tells what it takes now
 LEAST_SPREAD, FIRST_SPREAD, MOST_SPREAD = 0.04, 0.05, 0.3  # mean deviation of a step from what was expected, relative
@@ -53,9 +55,6 @@ class SchedulerLimits:
     max_mask_seconds: float | None = None
 
 
-LATELY = 30.0  # seconds for which a caller counts after a request
-
-
 class PieceTime:
     """How long a step may take that has prompts or sequences of one caller only: ``piece_seconds``, and a quarter of it
     where several callers have asked lately, since the next request of another one may come while it runs.
@@ -66,19 +65,16 @@ class PieceTime:
 
     def __init__(self, limits: SchedulerLimits) -> None:
         self._whole = limits.piece_seconds
-        self._asked: dict[str, float] = {}  # when a key asked last, in this order
+        self._lately = CallersOfLate()
 
     def arrived(self, key: str, now: float) -> None:
         """A request of that key came."""
-        self._asked.pop(key, None)
-        self._asked[key] = now
-        while now - next(iter(self._asked.values())) > LATELY:
-            del self._asked[next(iter(self._asked))]
+        self._lately.arrived(key, now)
 
     @property
     def has_several(self) -> bool:
         """Whether several callers have asked lately, as of the latest request."""
-        return len(self._asked) > 1
+        return self._lately.are_several
 
     @property
     def seconds(self) -> float:

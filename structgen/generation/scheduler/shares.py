@@ -8,6 +8,27 @@ from collections.abc import Collection
 
 KEPT_CALLERS = 1_000
 """Callers whose use is remembered while they ask for nothing."""
+LATELY = 30.0
+"""Seconds for which a caller counts after a request."""
+
+
+class CallersOfLate:
+    """Who has asked for something in the last ``LATELY`` seconds. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, float] = {}  # when a caller asked last, in this order
+
+    def arrived(self, who: str, now: float) -> None:
+        """A request of a caller came."""
+        self._asked.pop(who, None)
+        self._asked[who] = now
+        while now - next(iter(self._asked.values())) > LATELY:
+            del self._asked[next(iter(self._asked))]
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there are more than one, as of the latest request."""
+        return len(self._asked) > 1
 
 
 class Shares:
@@ -22,7 +43,18 @@ class Shares:
         self._used: OrderedDict[str, float] = OrderedDict()
         self._level = 0.0  # below which nobody begins
         self._most = 0.0  # what anybody has used
+        self._lately = CallersOfLate()
         self._lock = threading.Lock()
+
+    def asked(self, who: str, now: float) -> None:
+        """A request of a caller came."""
+        with self._lock:
+            self._lately.arrived(who, now)
+
+    @property
+    def are_several(self) -> bool:
+        """See ``CallersOfLate``."""
+        return self._lately.are_several
 
     def arrive(self, who: str, present: Collection[str] = ()) -> None:
         """A caller who asked for nothing asks for something. O(present).
