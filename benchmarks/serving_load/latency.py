@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import statistics
 import time
 from dataclasses import dataclass, field
@@ -47,16 +48,39 @@ async def first_token(lab: Lab) -> Found:
 
 @measurement("long-prompt", "others' token gap while 2,000 tokens are read, over that without (p99)", at_most=2.0)
 async def long_prompt(lab: Lab) -> Found:
-    gaps = await _beside_prompts(lab.server(), LONG_PROMPT, ROWS, lab.count(4), None)
+    gaps = await _beside_prompts(lab.server(), lab.count(4))
     return Found(ratio_of_rounds(gaps.during, gaps.without, 0.99), gaps.told())
 
 
-@measurement("longer-prompt", "time of a lone output's token while 4,000 are read, over that without", at_most=2.0)
+@measurement(
+    "longer-prompt", "time of a lone output's tokens while 4,000 are read, over that of as many without", at_most=2.0
+)
 async def longer_prompt(lab: Lab) -> Found:
+    """The same places of the same output: its tokens take ever longer by its own text."""
+    beside, prompt = endless(0, LONGEST), body(words(4000, LONGER_PROMPT), max_tokens=1)
     with lab.own_server("--total-seconds", "900") as server:
-        gaps = await _beside_prompts(server, LONGER_PROMPT, 1, lab.count(2, 1), ADDRESS)
-    means = [[statistics.mean(each) for each in rounds] for rounds in (gaps.during, gaps.without)]
-    return Found(max(one / other for one, other in zip(*means, strict=True)), gaps.told())
+        async with Client(server.url) as client, Client(server.url, address=ADDRESS) as other:
+            async with others(client, [beside], waits=False) as writing:
+                await asyncio.sleep(3)
+                start = len(writing.answers[0].arrived)
+                answer = await other.ask(prompt)
+                during = writing.answers[0].arrived[start - 1 :]
+            say(f"{answer.usage.get('prompt_tokens')} tokens are read in {answer.seconds:.1f} s, {len(during)} written")
+    with lab.own_server("--total-seconds", "900") as server:
+        async with Client(server.url) as client, others(client, [beside]) as writing:
+            while len(writing.answers[0].arrived) < start - 1 + len(during):
+                assert writing.are_writing
+                await asyncio.sleep(0.1)
+            alone = writing.answers[0].arrived[start - 1 : start - 1 + len(during)]
+    gaps = [[late - early for early, late in itertools.pairwise(each)] for each in (alone, during)]
+    return Found(
+        (during[-1] - during[0]) / (alone[-1] - alone[0]),
+        {
+            "without_s": spread(gaps[0]),
+            "during_s": spread(gaps[1]),
+            "prompt_seconds": round(answer.seconds, 1),
+        },
+    )
 
 
 @dataclass
@@ -79,19 +103,15 @@ class _Gaps:
         }
 
 
-async def _beside_prompts(server: Server, length: int, rows: int, rounds: int, address: str | None) -> _Gaps:
-    """Prompts of so many words, one after the other, alongside so many outputs; ``address``: who asks for them."""
+async def _beside_prompts(server: Server, rounds: int) -> _Gaps:
+    """Prompts of 2,000 tokens, one after the other, alongside outputs."""
     gaps = _Gaps()
-    async with (
-        Client(server.url) as client,
-        Client(server.url, address=address) as other,
-        others(client, [endless(row, LONGEST if rows == 1 else 1900) for row in range(rows)]) as writing,
-    ):
+    async with Client(server.url) as client, others(client, [endless(row) for row in range(ROWS)]) as writing:
         for number in range(rounds):
             start = time.perf_counter()
             await asyncio.sleep(6)
             middle = time.perf_counter()
-            answer = await other.ask(body(words(4000 + number, length), max_tokens=1))
+            answer = await client.ask(body(words(4000 + number, LONG_PROMPT), max_tokens=1))
             gaps.without.append(writing.gaps(start, middle))
             gaps.during.append(writing.gaps(middle, answer.done))
             gaps.read.append(answer.usage.get("prompt_tokens", 0))
