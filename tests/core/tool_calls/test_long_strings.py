@@ -11,7 +11,6 @@ from structgen.core.constraints.tools import tool_call
 from structgen.core.tool_calls.calls import ToolCall
 from structgen.core.tool_calls.formats import FORMATS
 from structgen.core.tool_calls.patterns import Parameters
-from structgen.core.tool_calls.patterns import Parameters
 from structgen.errors import SchemaTooComplexError
 from tests.core.tool_calls.vocabularies import BYTES, accepts, chat_vocabulary
 
