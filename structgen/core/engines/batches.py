@@ -55,6 +55,9 @@ def batch_advance_and_fill(
     def part(first: int, last: int) -> None:
         kinds: list[Any] = [type(matchers[index]) for index in places[first:last]]
         for chosen in numbers_by_key(kinds):
+            if len(chosen) == len(ids):
+                taken[:] = kinds[0].advance_and_fill_all(matchers, ids, bitmask, places)
+                return
             rows = [places[first + number] for number in chosen]
             members: list[Any] = [matchers[row] for row in rows]
             tokens = [ids[row] for row in rows]
@@ -97,7 +100,7 @@ def batch_rollback(matchers: Sequence[Matcher | None], steps: Any = 1) -> None:
 
 def _sizes(matchers: Sequence[Matcher | None]) -> set[int]:
     """The sizes of the matchers' vocabularies."""
-    grammars = {id(m.grammar): m.grammar for m in matchers if m is not None}
+    grammars = {id(grammar): grammar for grammar in [m.grammar for m in matchers if m is not None]}
     return {grammar.vocabulary.size for grammar in grammars.values()}
 
 
