@@ -130,6 +130,8 @@ def test_empty_late_and_failing_answers_leave_it_to_the_grammar() -> None:
         assert matcher.accept_bytes(b"a.") and mask_of(matcher)[[ord("a"), ord("b")]].all()
         twin = matcher.fork()
         assert twin.accept_bytes(b"b;") and twin.is_accepting()
+        twin.reset()
+        assert twin.accept_bytes(b"a.b;") and twin.stats == matcher.stats
         assert {name for name, number in matcher.stats.items() if number} == {count}
         tokenizer = Tokenizer(trained(PATTERNS["gpt2"]))
         vocabulary = structgen.Vocabulary.from_transformers(tokenizer.backend_tokenizer, eos_token_ids=0)

@@ -147,8 +147,9 @@ class TriggeredMatcher(BaseMatcher[Any]):
         """Leave of a mask these tokens, and the end where a name may end."""
         ends = np.array(self._grammar.vocabulary.eos_token_ids if run.is_whole else (), np.int64)
         ends = ends[_having(words, ends)]
-        words[:] = 0
-        _set(words, np.concatenate([ids, ends]))
+        bits = np.zeros(32 * len(words), np.bool_)
+        bits[ids] = bits[ends] = True
+        words[:] = np.packbits(bits, bitorder="little").view(np.uint32)
 
     def _narrow(self, words: npt.NDArray[np.uint32]) -> None:
         """Take out of a mask what goes on after a trigger as it may not."""
@@ -167,10 +168,19 @@ class TriggeredMatcher(BaseMatcher[Any]):
 
     def _narrow_to_names(self, words: npt.NDArray[np.uint32], run: _Run) -> None:
         """Leave of a mask what goes on with a name."""
-        fitting = self._named(words, run)
-        crossing = np.intersect1d(fitting, self._grammar.tokens.all.crossing)
-        refused = self._refused_begun(words) + self._refused_of(crossing)
+        group = self._grammar.tokens.all
+        fitting = group.fitting(end for end in run.names.after(run.start) if end)
+        fitting = fitting[_having(words, fitting)]
+        refused = self._refused_begun(words) + self._refused_of(np.intersect1d(fitting, group.crossing))
+        apart = words.copy()  # what goes on without a name, as where none is being written
+        if run.is_whole:
+            bits = np.zeros(32 * len(words), np.bool_)
+            bits[group.fitting([b""])] = True
+            apart &= np.packbits(bits, bitorder="little").view(np.uint32)
+            self._narrow(apart)
         self._leave(words, fitting, run)
+        if run.is_whole:
+            words |= apart
         _clear(words, np.array(refused, np.int64))
 
     def _refused_begun(self, words: npt.NDArray[np.uint32]) -> list[int]:
@@ -250,6 +260,12 @@ class TriggeredMatcher(BaseMatcher[Any]):
         self._text += data
         self._run = run
         return True
+
+    def reset(self) -> None:
+        """See `Matcher.reset`; what the monitor has said stays."""
+        suggestions = self._suggestions
+        super().reset()
+        self._suggestions = suggestions
 
     def _rollback(self, steps: int) -> None:
         if not 0 <= steps <= len(self._history):
@@ -337,10 +353,6 @@ class TriggeredMatcher(BaseMatcher[Any]):
 def _having(words: npt.NDArray[np.uint32], ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Which tokens a mask allows."""
     return (words[ids >> 5] >> (ids & 31).astype(np.uint32) & 1).astype(np.bool_)
-
-
-def _set(words: npt.NDArray[np.uint32], ids: npt.NDArray[np.int64]) -> None:
-    np.bitwise_or.at(words, ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
 
 
 def _clear(words: npt.NDArray[np.uint32], ids: npt.NDArray[np.int64]) -> None:
