@@ -71,7 +71,7 @@ def judged(texts: list[str], monitor: Any) -> Callable[[bytes], tuple[bool, bool
 @pytest.mark.parametrize("triggers", [(".",), ("->", "."), ("x.", "..")], ids=" ".join)
 @pytest.mark.parametrize("how", ["choice", "grammar"])
 def test_it_is_the_language_of_its_definition(triggers: tuple[str, ...], how: str) -> None:
-    for seed in cases(60, 3):
+    for seed in cases(60, 1):
         rng = random.Random(seed)
         texts = sorted({"".join(rng.choices(PIECES, k=rng.randint(1, 6))) for _ in range(120)})
         base = structgen.choice(texts)

@@ -133,13 +133,14 @@ def test_what_is_written_is_distributed_as_whole_texts(spelling: Any) -> None:
 
 
 def test_without_it_texts_are_out_of_reach() -> None:
-    made, texts = world("digits")
+    made, texts = world("none")
     written = {made.generate("t", temperature=1.0, seed=seed).text for seed in range(20)}
     assert all("t" + text not in texts for text in written if text)
     healed = {made.generate("t", temperature=1.0, seed=seed, heal_prompt=True).text for seed in range(20)}
     assert healed and all("t" + text in texts for text in healed)
 
 
+@pytest.mark.full
 def test_results_streams_batches_and_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = world("digits")
     options: Any = {"temperature": 1.0, "seed": 5, "heal_prompt": True, "schema_in_prompt": False}
@@ -162,6 +163,7 @@ def test_results_streams_batches_and_constraints(monkeypatch: pytest.MonkeyPatch
             assert (other.text, other.healed, other.token_ids) == (alone.text, healed, alone.token_ids)
 
 
+@pytest.mark.full
 def test_budgets_greed_and_stops() -> None:
     made, _ = world("digits")
     likeliest = made.generate("th", heal_prompt=True)
@@ -175,7 +177,7 @@ def test_budgets_greed_and_stops() -> None:
 
 
 def test_nothing_to_heal(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, _ = world("digits")
+    made, _ = world("none")
     assert made.generate("ab<e>", heal_prompt=True, max_new_tokens=3).healed is None
     monkeypatch.setattr(made.tokenizer, "chat_template", "{{ messages[0].content }}")
     monkeypatch.setattr(type(made.tokenizer), "apply_chat_template", lambda _, m, **__: m[0]["content"], raising=False)
