@@ -185,7 +185,7 @@ class OwnTexts(Timed):
         held = sum(map(len, self.sequences.values()))
         self.now += self._others * sum(len(part.tokens) for part in parts) * held
         reading = super().read(parts)
-        alone = fixed + sum(token + (context + self._others) * own for own in written)
+        alone = fixed + sum(token + (context + self._others) * length for length in written)
         self.steps.append((self.now - start, alone))
         return reading
 
