@@ -129,7 +129,7 @@ def strategy(data: Path, count: int, seed: int) -> dict[str, Any]:
 
 
 def near_misses(data: Path, count: int, seed: int) -> dict[str, Any]:
-    """Occurrences with documents that they alone refuse, those shown to have none, and those left open."""
+    """Occurrences, of schemas that compile, with documents that they alone refuse, shown to have none, and left open."""
     tally: Counter[str] = Counter()
     times: list[float] = []
     wrong: list[str] = []
@@ -138,8 +138,10 @@ def near_misses(data: Path, count: int, seed: int) -> dict[str, Any]:
             break
         tally["schemas"] += 1
         try:
+            next(structgen.examples(schema, 1), None)
             misses = NearMisses(schema, answering(None))
-        except structgen.StructgenError:
+        except structgen.StructgenError as error:
+            tally[f"refused: {type(error).__name__}"] += 1
             continue
         for occurrence in misses.occurrences[:60]:
             began = process_time()
