@@ -92,7 +92,7 @@ class Server(Protocol):
 
     greeting: Any
 
-    def __call__(self, job: Any) -> Any:
+    def __call__(self, job: Any, /) -> Any:
         """The answer to a job; both must pickle."""
         ...
 
