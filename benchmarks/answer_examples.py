@@ -129,7 +129,7 @@ def strategy(data: Path, count: int, seed: int) -> dict[str, Any]:
 
 
 def near_misses(data: Path, count: int, seed: int) -> dict[str, Any]:
-    """Occurrences, of schemas that compile, with documents that they alone refuse, shown to have none, and left open."""
+    """Of schemas that compile, occurrences with documents that they alone refuse, shown to have none, and left open."""
     tally: Counter[str] = Counter()
     times: list[float] = []
     wrong: list[str] = []
