@@ -103,7 +103,10 @@ def walk_all(sizes: list[int], walks: int, seed: int, folds: Sequence[Fold] = ()
         documents = {"one": source(rng, size, alphabets), "two": source(rng, max(size // 7, 1), alphabets)}
         fold = tuple(each for each in folds if rng.random() < 0.8)
         boundary: Boundary = rng.choice(["char", "char", "word", "line"])
-        if boundary != "char" and not any(text.strip() for text in documents.values()):
+        left = [folded(text, fold).text for text in documents.values()]
+        if not any(left):  # soft hyphens alone: nothing is left to quote
+            continue
+        if boundary != "char" and not any(text.strip() for text in left):
             boundary = "char"
         corpus = Corpus.build(documents, boundary, fold=fold)
         grammar = compile_quotes(corpus, VOCABULARY)
