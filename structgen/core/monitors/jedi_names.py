@@ -21,7 +21,7 @@ _QUOTES = "\"'"
 class _Jedi:
     """What is in the process: a text to the names after its last dot."""
 
-    greeting = None
+    greeting: Any = None
 
     def __init__(self, setting: tuple[str, str | None, str | None, frozenset[str]], watch: Watch) -> None:
         self._prefix, self._path, project, self._only = setting

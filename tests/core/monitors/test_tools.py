@@ -26,7 +26,7 @@ PYTHON = structgen.Vocabulary(BYTES, eos_token_ids=len(BYTES) - 1)
 class Odd:
     """A tool with moods."""
 
-    greeting = None
+    greeting: Any = None
 
     def __init__(self, setting: Any, watch: Watch) -> None:
         self.setting = setting
