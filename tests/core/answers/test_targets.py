@@ -7,6 +7,7 @@ and llama.cpp's own converter, read by the engine for its grammars.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jsonschema
@@ -194,6 +195,23 @@ def test_the_checker_sees_what_a_target_does_not_read() -> None:
         ({"$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}, "gemini", "itself"),
     ):
         assert any(said in one for one in structgen.fits(schema, target)), (schema, target)
+
+
+def test_levels_of_definitions_that_lead_to_each_other_are_counted_or_given_up() -> None:
+    """Of twelve there are 108,505,112 ways on which none comes twice; of one within the other, there is one."""
+    names = [f"d{i}" for i in range(12)]
+
+    def sent(leads_to: Callable[[int], Iterable[str]]) -> dict[str, Any]:
+        definitions = {}
+        for index, name in enumerate(names):
+            members = {other: {"$ref": f"#/$defs/{other}"} for other in leads_to(index)}
+            definitions[name] = {**CLOSED, "properties": members, "required": list(members)}
+        return {**CLOSED, "properties": {"x": {"$ref": "#/$defs/d0"}}, "required": ["x"], "$defs": definitions}
+
+    assert any("levels" in one for one in structgen.fits(sent(lambda _: names), "openai"))
+    assert structgen.fits(sent(lambda index: names[index + 1 :]), "openai") == ["more than 10 levels"]
+    assert structgen.fits(sent(lambda index: names[index + 1 : 9]), "openai") == []
+    assert structgen.fits(sent(lambda index: names[(index + 1) % 5 : (index + 1) % 5 + 1]), "openai") == []
 
 
 def test_llama_cpps_converter_takes_what_is_sent() -> None:

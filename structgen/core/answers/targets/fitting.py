@@ -11,6 +11,13 @@ _STRUCTURE = {"type", "anyOf", "enum", "$ref", "$defs", "properties", "required"
               "title", "description"}  # fmt: skip
 _REFUSED_IN_PATTERNS = ("(?=", "(?!", "(?<", "\\b", "\\B", "\\k", "\\p", "\\P", *[f"\\{n}" for n in range(1, 10)])
 
+MAX_WAYS = 50_000
+"""Parts that are looked at, on all ways through the definitions, to count the levels."""
+
+
+class _TooManyWaysError(Exception):
+    """The levels are not counted."""
+
 
 def fits(schema: Any, target: str | SchemaTarget) -> list[str]:
     """What in a schema the target refuses, ignores or counts as too much; empty: it takes the schema as it is.
@@ -38,6 +45,9 @@ class _Fitting:
         self._schema, self._target = schema, target
         self._definitions: Mapping[str, Any] = schema.get("$defs", {}) if isinstance(schema, dict) else {}
         self.counts = dict.fromkeys(("properties", "enum_values", "characters", "optional", "unions"), 0)
+        self._ways = 0
+        self._depths: dict[str, int] = {}
+        self._leads_to: dict[str, frozenset[str]] = {}
 
     def complaints(self) -> Iterator[str]:
         schema, target = self._schema, self._target
@@ -50,8 +60,8 @@ class _Fitting:
         for name, limit in target.limits.items():
             if self.counts.get(name, 0) > limit:
                 yield f"{self.counts[name]} {name}, where {limit} are taken"
-        if "depth" in target.limits and self._depth(schema, ()) > target.limits["depth"]:
-            yield f"more than {target.limits['depth']} levels"
+        if "depth" in target.limits:
+            yield from self._too_deep(target.limits["depth"])
         if target.recursion != "yes":
             yield from self._cycles()
 
@@ -126,18 +136,54 @@ class _Fitting:
         if isinstance(part.get("additionalProperties"), dict):
             yield from self._part(part["additionalProperties"], f"{pointer}/additionalProperties")
 
-    def _depth(self, part: Any, above: tuple[str, ...]) -> int:
-        """Levels of objects and arrays; a definition within itself counts once."""
+    # --- levels ---
+    def _too_deep(self, limit: int) -> Iterator[str]:
+        try:
+            if self._depth(self._schema, frozenset()) > limit:
+                yield f"more than {limit} levels"
+        except _TooManyWaysError:
+            yield f"definitions that lead to each other in more than {MAX_WAYS:,} ways, whose levels are not counted"
+
+    def _depth(self, part: Any, above: frozenset[str]) -> int:
+        """Levels of objects and arrays, on the longest way on which no definition comes twice.
+
+        Raises:
+            _TooManyWaysError: there are too many.
+        """
+        self._ways += 1
+        if self._ways > MAX_WAYS:
+            raise _TooManyWaysError
         if not isinstance(part, dict):
             return 0
         name = part.get("$ref", "").removeprefix("#/$defs/")
         if name:
-            return 0 if name in above else self._depth(self._definitions.get(name), (*above, name))
+            return 0 if name in above else self._depth_of(name, above)
         inner = [*part.get("properties", {}).values(), *part.get("prefixItems", ()), part.get("items")]
         inner.append(part.get("additionalProperties"))
         level = part.get("type") in ("object", "array")
         below = max((self._depth(one, above) for one in inner), default=0)
         return max([level + below, *[self._depth(one, above) for one in part.get("anyOf", ())]])
+
+    def _depth_of(self, name: str, above: frozenset[str]) -> int:
+        """Of a definition: the same wherever it stands, if it leads to none of those above."""
+        is_same = not above & self._reached(name)
+        if is_same and name in self._depths:
+            return self._depths[name]
+        depth = self._depth(self._definitions.get(name), above | {name})
+        if is_same:
+            self._depths[name] = depth
+        return depth
+
+    def _reached(self, name: str) -> frozenset[str]:
+        """The definitions that one leads to."""
+        if name not in self._leads_to:
+            reached, todo = set[str](), [name]
+            while todo:
+                others = set(_references(self._definitions.get(todo.pop()))) - reached
+                reached |= others
+                todo += others
+            self._leads_to[name] = frozenset(reached)
+        return self._leads_to[name]
 
     # --- definitions that lead to themselves ---
     def _cycles(self) -> Iterator[str]:
@@ -168,3 +214,14 @@ class _Fitting:
         for other in (*part.get("anyOf", ()), *part.get("prefixItems", ()), part.get("items")):
             yield from self._needed(other)
         yield from self._needed(part.get("additionalProperties"))
+
+
+def _references(part: Any) -> Iterator[str]:
+    """Definitions that a part names anywhere."""
+    if isinstance(part, dict):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"].removeprefix("#/$defs/")
+        members = part.get("properties", {}).values()
+        others = (*part.get("anyOf", ()), *part.get("prefixItems", ()), part.get("items"))
+        for child in (*members, *others, part.get("additionalProperties")):
+            yield from _references(child)
