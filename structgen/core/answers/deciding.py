@@ -35,19 +35,14 @@ MAX_DISJUNCTS = 64
 """Alternatives of a negation that are asked about one by one."""
 SAMPLES, SAMPLE_BYTES = 200, 200
 """Documents that are drawn where a question stays open, and about how long they are."""
-DEFAULT_STATES, MOST_STATES = JsonOptions().max_automaton_states, 200_000
-"""Of an automaton: more than by default, since no masks are made of it."""
 UNDECIDED = (PatternError, SchemaTooComplexError, TooComplexError, UnsupportedSchemaError, RecursionError)
 """What a graph raises where it has no answer."""
 
 
 def answering(options: JsonOptions | None) -> JsonOptions:
     """The options under which questions are about values: members in any order, numbers of any length, plain."""
-    options = options or JsonOptions()
-    states = options.max_automaton_states
     return replace(
-        options,
-        max_automaton_states=MOST_STATES if states == DEFAULT_STATES else states,
+        options or JsonOptions(),
         key_order="any",
         whitespace="compact",
         max_number_length=None,
