@@ -214,6 +214,20 @@ def test_levels_of_definitions_that_lead_to_each_other_are_counted_or_given_up()
     assert structgen.fits(sent(lambda index: names[(index + 1) % 5 : (index + 1) % 5 + 1]), "openai") == []
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_members_may_have_the_names_of_keywords(target: str) -> None:
+    names = ["enum", "properties", "$defs", "$ref", "items", "anyOf", "required"]
+    members = {name: {"$ref": f"#/$defs/{name}"} for name in names}
+    schema = {
+        "$defs": {name: {"type": "array", "items": {"type": ["integer", "array", "object"]}} for name in names},
+        "anyOf": [{**CLOSED, "properties": members, "required": names}, {"type": "integer"}],
+    }
+    lowered = structgen.lower(schema, target)
+    assert lowered.beyond == () and structgen.fits(lowered.sent, target) == []
+    for value in ({name: [1, [2], {"enum": [3]}] for name in names}, 4):
+        assert lowered.back(lowered.forth(value)) == value
+
+
 def test_llama_cpps_converter_takes_what_is_sent() -> None:
     converter = pytest.importorskip("cyllama.utils.json_schema_to_grammar").json_schema_to_grammar
     from structgen.core.constraints.parts import BYTES

@@ -396,15 +396,19 @@ def _with_texts(simple: Simple, texts: Mapping[str, str]) -> Simple:
 
 
 def references(simple: Any) -> Counter[str]:
-    """How often each definition is referred to."""
+    """How often each definition is referred to. Members may have the names of keywords."""
     counts: Counter[str] = Counter()
     todo = [simple]
     while todo:
         part = todo.pop()
         if isinstance(part, dict):
-            if isinstance(part.get("$ref"), str):
+            if "$ref" in part:
                 counts[part["$ref"].rpartition("/")[2]] += 1
-            todo += [value for name, value in part.items() if name != "enum"]
+            for name, value in part.items():
+                if name in ("properties", "patternProperties", "$defs"):
+                    todo += value.values()
+                elif name != "enum":
+                    todo.append(value)
         elif isinstance(part, list):
             todo += part
     return counts
