@@ -201,8 +201,8 @@ class FieldMeasure:
     def _walk(self, each: _Started, decide: Decider, seeds: Iterable[Path]) -> EventWalk:
         asked = self._asked
         return EventWalk(
-            each.matcher.copy(), decide, gap=each.gap, seeds=seeds, known=self._written_probs(each), eps=asked.eps,
-            most_tokens=asked.model_tokens,
+            each.matcher.copy(), decide, gap=each.gap, seeds=seeds, written_probs=self._written_probs(each),
+            eps=asked.eps, most_tokens=asked.model_tokens,
         )  # fmt: skip
 
     def _written_probs(self, each: _Started) -> dict[Path, AllowedProbs]:
@@ -210,13 +210,13 @@ class FieldMeasure:
 
         Within the gap that is not enough: what goes through it need not be allowed.
         """
-        known, size = dict[Path, AllowedProbs](), 0
+        written, size = dict[Path, AllowedProbs](), 0
         for count in range(len(each.path)):
             probs = self._allowed_probs.get(each.length + count)
             if probs is not None and size >= len(each.gap):
-                known[each.path[:count]] = probs
+                written[each.path[:count]] = probs
             size += len(self._vocabulary.tokens[each.path[count]])
-        return known
+        return written
 
     def _written(self, span: ValueSpan, length: int, gap: bytes, decide: Decider) -> Path:
         """The tokens in which a value was written, up to the one that decides it."""

@@ -79,7 +79,7 @@ class EventWalk:
         decide: names the events.
         gap: the bytes between h's end and where the event begins.
         seeds: likely paths: read with a path that they begin with, to save calls; no sum depends on them.
-        known: what the model gave to the allowed tokens after paths that were read when the output was written.
+        written_probs: what the model gave to the allowed tokens after paths that were read when the output was written.
         eps: how much may stay open, of what is summed.
         most_tokens: paths that are read at the most.
     """
@@ -91,7 +91,7 @@ class EventWalk:
         *,
         gap: bytes = b"",
         seeds: Iterable[Path] = (),
-        known: Mapping[Path, AllowedProbs] = MappingProxyType({}),
+        written_probs: Mapping[Path, AllowedProbs] = MappingProxyType({}),
         eps: float = 0.02,
         most_tokens: int = 256,
     ) -> None:
@@ -103,7 +103,7 @@ class EventWalk:
         self._vocabulary, self._ends = vocabulary, list(vocabulary.eos_token_ids)
         self._mask = np.zeros((1, (vocabulary.size + 31) // 32), np.int32)
         self._open: dict[Path, _Open] = {(): _Open(b"", 1.0, 1.0)}
-        self._waiting: dict[Path, Any] = dict(known)  # logits of paths that are not open yet
+        self._waiting: dict[Path, Any] = dict(written_probs)  # logits of paths that are not open yet
         self._seeds = tuple(dict.fromkeys(seeds))
         self._follow()
 
@@ -216,23 +216,23 @@ class EventWalk:
         missing = self._gap[len(one.data) :]
         if isinstance(logits, AllowedProbs):
             assert not missing, "what goes through the gap is not known"
-            allowed, own = logits.allowed, logits.log_probs
+            allowed, log_probs = logits.allowed, logits.log_probs
         else:
-            log_probs = masked_log_probs(to_numpy(logits)[: self._vocabulary.size], None)
+            all_log_probs = masked_log_probs(to_numpy(logits)[: self._vocabulary.size], None)
             self._accept(path)
             self._matcher.fill_next_token_bitmask(self._mask, 0)
             self._matcher.rollback(len(path))
             allowed = allowed_token_ids(self._mask[0], self._vocabulary.size)
-            own = log_probs[allowed]
-        local = np.exp(masked_log_probs(own, None))
+            log_probs = all_log_probs[allowed]
+        local = np.exp(masked_log_probs(log_probs, None))
         if missing:
             through, within = agreeing(self._vocabulary, missing)
-            self.sums.gap += one.mass * float(np.exp(log_probs[through]).sum())
+            self.sums.gap += one.mass * float(np.exp(all_log_probs[through]).sum())
             agreed = np.isin(allowed, np.concatenate([through, within]))
-            allowed, own, local = allowed[agreed], own[agreed], local[agreed]
+            allowed, log_probs, local = allowed[agreed], log_probs[agreed], local[agreed]
         elif not path:
             self.sums.gap = 1.0
-        steps = zip(allowed.tolist(), np.exp(own).tolist(), local.tolist(), strict=True)
+        steps = zip(allowed.tolist(), np.exp(log_probs).tolist(), local.tolist(), strict=True)
         self._put(path, one, list(steps))
 
     def _prefer(self, event: str, local: float, path: Path, steps: tuple[float, ...]) -> None:

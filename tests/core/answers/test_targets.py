@@ -198,7 +198,7 @@ def test_the_checker_sees_what_a_target_does_not_read() -> None:
 
 
 def test_levels_of_definitions_that_lead_to_each_other_are_counted_or_given_up() -> None:
-    """Of twelve there are 108,505,112 ways on which none comes twice; of one within the other, there is one."""
+    """Through twelve there are 108,505,112 paths on which none comes twice."""
     names = [f"d{i}" for i in range(12)]
 
     def sent(leads_to: Callable[[int], Iterable[str]]) -> dict[str, Any]:

@@ -11,11 +11,11 @@ _STRUCTURE = {"type", "anyOf", "enum", "$ref", "$defs", "properties", "required"
               "title", "description"}  # fmt: skip
 _REFUSED_IN_PATTERNS = ("(?=", "(?!", "(?<", "\\b", "\\B", "\\k", "\\p", "\\P", *[f"\\{n}" for n in range(1, 10)])
 
-MAX_WAYS = 50_000
-"""Parts that are looked at, on all ways through the definitions, to count the levels."""
+MAX_VISITED = 50_000
+"""Parts that are looked at, on all paths through the definitions, to count the levels."""
 
 
-class _TooManyWaysError(Exception):
+class _TooManyPathsError(Exception):
     """The levels are not counted."""
 
 
@@ -45,7 +45,7 @@ class _Fitting:
         self._schema, self._target = schema, target
         self._definitions: Mapping[str, Any] = schema.get("$defs", {}) if isinstance(schema, dict) else {}
         self.counts = dict.fromkeys(("properties", "enum_values", "characters", "optional", "unions"), 0)
-        self._ways = 0
+        self._visited = 0
         self._depths: dict[str, int] = {}
         self._leads_to: dict[str, frozenset[str]] = {}
 
@@ -141,18 +141,18 @@ class _Fitting:
         try:
             if self._depth(self._schema, frozenset()) > limit:
                 yield f"more than {limit} levels"
-        except _TooManyWaysError:
-            yield f"definitions that lead to each other in more than {MAX_WAYS:,} ways, whose levels are not counted"
+        except _TooManyPathsError:
+            yield f"too many paths through the definitions to count the levels (more than {MAX_VISITED:,} parts)"
 
     def _depth(self, part: Any, above: frozenset[str]) -> int:
-        """Levels of objects and arrays, on the longest way on which no definition comes twice.
+        """Levels of objects and arrays, on the longest path on which no definition comes twice.
 
         Raises:
-            _TooManyWaysError: there are too many.
+            _TooManyPathsError: there are too many.
         """
-        self._ways += 1
-        if self._ways > MAX_WAYS:
-            raise _TooManyWaysError
+        self._visited += 1
+        if self._visited > MAX_VISITED:
+            raise _TooManyPathsError
         if not isinstance(part, dict):
             return 0
         name = part.get("$ref", "").removeprefix("#/$defs/")
