@@ -9,7 +9,7 @@ from typing import Any
 from structgen.core.bounded_cache import BoundedCache
 from structgen.core.monitors.protocol import ToolFailure
 from structgen.core.workers import Limits, LostWorker, Server, Watch, Worker, WorkerError
-from structgen.errors import OptionsError
+from structgen.errors import ConstraintError, OptionsError
 
 MAX_ANSWERS = 1024
 
@@ -57,6 +57,7 @@ class ToolMonitor:
 
         Raises:
             TimeoutError: it takes too long. ToolFailure: the tool failed, or its process was lost.
+            ConstraintError: the process did not start.
         """
         if not self.is_asked(text):
             return None
@@ -75,11 +76,20 @@ class ToolMonitor:
                 self._worker.close()
             self._worker = None
 
-    def _asked(self, text: str) -> tuple[str, ...] | None:
+    def _started(self) -> Worker:
+        """The process, up for the first time: where that fails it is no moment's fault of the tool."""
         try:
-            if self._worker is None:
-                self._worker = Worker(self._make, self._setting, Limits(self.timeout))
-            answer = self._worker.run(text)
+            return Worker(self._make, self._setting, Limits(self.timeout))
+        except WorkerError as error:
+            raise ConstraintError(
+                f"the process of a {type(self).__name__} did not start: {error}. A script that Python runs needs "
+                '`if __name__ == "__main__":` before what it does, since the process imports it'
+            ) from error
+
+    def _asked(self, text: str) -> tuple[str, ...] | None:
+        worker = self._worker = self._worker or self._started()
+        try:
+            answer = worker.run(text)
         except LostWorker as error:
             if error.outcome == "timeout":
                 raise TimeoutError(f"no answer within {self.timeout:g} s") from error

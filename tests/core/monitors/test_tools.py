@@ -15,7 +15,7 @@ from structgen.core.engines.laws import check_laws
 from structgen.core.monitors.protocol import ToolFailure
 from structgen.core.monitors.tools import ToolMonitor
 from structgen.core.workers import Watch
-from structgen.errors import ConstraintError, OptionsError
+from structgen.errors import ConstraintError, GenerationError, OptionsError
 from tests.core.monitors.test_sqlite import VOCABULARY
 
 pytestmark = pytest.mark.full  # processes are started
@@ -61,6 +61,16 @@ def test_answers_and_what_is_late_or_lost() -> None:
     monitor.close()
     with pytest.raises(OptionsError, match="timeout"):
         ToolMonitor(Odd, "ab", timeout=0)
+
+
+def broken(setting: Any, watch: Watch) -> Any:
+    raise ImportError("no such tool")
+
+
+def test_a_process_that_does_not_start_is_an_error() -> None:
+    matcher = structgen.monitored(structgen.regex(r"\w+\.\w+;?"), ToolMonitor(broken)).compile(VOCABULARY).matcher()
+    with pytest.raises(GenerationError, match=r"did not start.*__main__"):
+        matcher.accept_bytes(b"x.zz")
 
 
 def test_jedi_names_attributes_that_exist() -> None:
