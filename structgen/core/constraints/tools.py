@@ -15,7 +15,7 @@ from structgen.core.tool_calls.definitions import Tool, choose, read_tools
 from structgen.core.tool_calls.formats import format_named
 from structgen.core.tool_calls.outputs import check_writable, compile_calls
 from structgen.core.tool_calls.reading import CallReader
-from structgen.core.tool_calls.writing import instruction, write
+from structgen.core.tool_calls.writing import holds_excluded, instruction, write
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import ConstraintError, GenerationError, UnsatisfiableSchemaError
 from structgen.options import JsonOptions, check_choice, checked_options
@@ -114,7 +114,8 @@ class ToolCalls(Combinable):
             raise ConstraintError(f"arguments are no JSON values: {error}") from None
         written = [piece for piece in pieces if isinstance(piece, ToolCall)]
         calls_read = [piece for piece in CallReader(self.calls, text).read()[0] if isinstance(piece, ToolCall)]
-        if [(call.name, call.arguments) for call in calls_read] != [(call.name, call.arguments) for call in written]:
+        is_same = [(call.name, call.arguments) for call in calls_read] == [(c.name, c.arguments) for c in written]
+        if not is_same or any(holds_excluded(self.calls.format, call) for call in written):
             raise ConstraintError(
                 f"the calls {written!r:.300} cannot be written in the format {self.calls.format.name!r} so that the "
                 f"same is read again: {text[:300]!r}"

@@ -128,6 +128,13 @@ def _argument(pattern: Parameters, name: str, value: Any) -> str:
     return _filled(pieces, name, value if isinstance(value, str) else json_text(value))
 
 
+def holds_excluded(form: ToolFormat, call: ToolCall) -> bool:
+    """Whether an argument holds a text at which readers of the format end values."""
+    excluded = form.parameters.excluded if isinstance(form.parameters, Parameters) else ()
+    texts = [value if isinstance(value, str) else json_text(value) for value in call.arguments.values()]
+    return any(one in text for one in excluded for text in (*call.arguments, *texts))
+
+
 def _filled(pattern: Pattern, name: str, value: str) -> str:
     return written(tuple(name if piece is KEY else value if piece is VALUE else piece for piece in pattern))
 
