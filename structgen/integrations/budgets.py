@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.engines.bitmask import packed
+from structgen.core.engines.bitmask import row_of
 from structgen.core.engines.byte_sets import EVERY_BYTE
 from structgen.core.engines.protocols import TOO_LONG, Matcher
 from structgen.core.vocabulary.vocabulary import Vocabulary
@@ -144,7 +144,7 @@ class BudgetedMask:
         first = tokens[0] if tokens else -1
         failing = [token for token in tried.tolist() if token != first and not self._closes(token, plan, budget)]
         if failing:
-            _clear(row, failing)
+            row &= ~row_of(failing, len(row))
 
     def _chosen(self, row: Mask, allowed: Ids, plan: bytes, budget: int, spare: int) -> Ids:
         """Which of many tokens are tried; others stay if they can hardly matter, else they are taken out."""
@@ -159,7 +159,7 @@ class BudgetedMask:
         if spare <= needed or not all(self._closes(token, plan, budget - CUT) for token in sample):
             asked = allowed
         asked = asked[np.argsort(self._tokens.lengths[asked], kind="stable")]
-        _clear(row, asked[MOST_TRIED:])
+        row &= ~row_of(asked[MOST_TRIED:], len(row))
         first = self._speller.fewest(plan)
         if first and first[0] in asked[MOST_TRIED:]:
             _set(row, first[0])
@@ -236,12 +236,6 @@ def _ids(row: Mask) -> Ids:
     bits = np.unpackbits(row[words].view(np.uint8).reshape(len(words), 4), axis=1, bitorder="little")
     which, bit = np.nonzero(bits)
     return (words[which] << 5) + bit
-
-
-def _clear(row: Mask, tokens: Sequence[int] | Ids) -> None:
-    marked = np.zeros(32 * len(row), np.bool_)
-    marked[tokens] = True
-    row &= ~packed(marked, len(row))
 
 
 def _set(row: Mask, token: int) -> None:

@@ -38,6 +38,18 @@ def unpacked(row: npt.NDArray[np.int32], size: int | None = None) -> npt.NDArray
     return np.unpackbits(row.view(np.uint8), count=size, bitorder="little").view(np.bool_)
 
 
+def row_of(ids: Sequence[int] | npt.NDArray[np.int64], width: int) -> npt.NDArray[np.int32]:
+    """int32[width] that allows these tokens and no others."""
+    bits = np.zeros(32 * width, np.bool_)
+    bits[ids] = True
+    return packed(bits, width)
+
+
+def allows(row: npt.NDArray[np.int32], ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which of some tokens int32[width] allows: bool[n]."""
+    return (row[ids >> 5] >> (ids & 31).astype(np.int32) & 1).astype(np.bool_)
+
+
 # Waking a thread costs tens of µs and a mask takes one or two, so small batches are filled by the caller.
 MASKS_PER_THREAD = 64
 LOGITS_PER_THREAD, PARTS_PER_THREAD = 1 << 18, 4

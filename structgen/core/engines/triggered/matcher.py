@@ -11,12 +11,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.engines.bitmask import allows, row_of
 from structgen.core.engines.matcher import BaseMatcher
 from structgen.core.engines.protocols import Matcher
 from structgen.core.engines.triggered.tokens import IN_NAMES, name_end
 from structgen.core.monitors.protocol import TriggerMonitor, asked, new_stats
 from structgen.core.regions import PartialParse
-from structgen.errors import CompletionTooLongError, MatcherStateError, TokenError
+from structgen.errors import CompletionTooLongError, MatcherStateError
 
 MAX_STEPS = 256
 """Names after which a completion is given up."""
@@ -30,7 +31,7 @@ class _Names:
 
     @cached_property
     def all(self) -> frozenset[bytes]:
-        """They."""
+        """The same, as a set."""
         return frozenset(self.names)
 
     def after(self, start: bytes) -> list[bytes]:
@@ -120,11 +121,11 @@ class TriggeredMatcher(BaseMatcher[Any]):
 
     def _fill(self, bitmask: npt.NDArray[np.int32], index: int, address: int) -> None:
         self._base.fill_next_token_bitmask(bitmask, index)
-        words = (bitmask[index] if bitmask.ndim == 2 else bitmask).view(np.uint32)
+        row = bitmask[index] if bitmask.ndim == 2 else bitmask
         if self._run is None:
-            self._narrow(words)
+            self._narrow(row)
         else:
-            self._narrow_to_names(words, self._run)
+            self._narrow_to_names(row, self._run)
 
     @property
     def fill_upper_bound(self) -> Any:
@@ -135,27 +136,25 @@ class TriggeredMatcher(BaseMatcher[Any]):
     def _fill_unasked(self, bitmask: npt.NDArray[np.int32], index: int = 0) -> None:
         self._base.fill_next_token_bitmask(bitmask, index)
         if self._run is not None:
-            words = (bitmask[index] if bitmask.ndim == 2 else bitmask).view(np.uint32)
-            self._leave(words, self._named(words, self._run), self._run)
+            row = bitmask[index] if bitmask.ndim == 2 else bitmask
+            self._leave(row, self._named(row, self._run), self._run)
 
-    def _named(self, words: npt.NDArray[np.uint32], run: _Run) -> npt.NDArray[np.int64]:
+    def _named(self, row: npt.NDArray[np.int32], run: _Run) -> npt.NDArray[np.int64]:
         """Tokens of a mask that go on with a name."""
         fitting = self._grammar.tokens.all.fitting(run.names.after(run.start))
-        return np.asarray(fitting[_having(words, fitting)])
+        return np.asarray(fitting[allows(row, fitting)])
 
-    def _leave(self, words: npt.NDArray[np.uint32], ids: npt.NDArray[np.int64], run: _Run) -> None:
+    def _leave(self, row: npt.NDArray[np.int32], ids: npt.NDArray[np.int64], run: _Run) -> None:
         """Leave of a mask these tokens, and the end where a name may end."""
         ends = np.array(self._grammar.vocabulary.eos_token_ids if run.is_whole else (), np.int64)
-        ends = ends[_having(words, ends)]
-        bits = np.zeros(32 * len(words), np.bool_)
-        bits[ids] = bits[ends] = True
-        words[:] = np.packbits(bits, bitorder="little").view(np.uint32)
+        ends = ends[allows(row, ends)]
+        row[:] = row_of(np.concatenate([ids, ends]), len(row))
 
-    def _narrow(self, words: npt.NDArray[np.uint32]) -> None:
+    def _narrow(self, row: npt.NDArray[np.int32]) -> None:
         """Take out of a mask what goes on after a trigger as it may not."""
-        tokens, refused = self._grammar.tokens, self._refused_begun(words)
+        tokens, refused = self._grammar.tokens, self._refused_begun(row)
         for piece, group in tokens.after.items():
-            ids = group.ids[_having(words, group.ids)]
+            ids = group.ids[allows(row, group.ids)]
             if not len(ids):
                 continue
             base = self._base.copy()
@@ -164,32 +163,32 @@ class TriggeredMatcher(BaseMatcher[Any]):
             fitting = ids if run is None else np.intersect1d(ids, group.fitting(run.names.names))
             refused += np.setdiff1d(ids, fitting).tolist()
             refused += self._refused_of(np.intersect1d(fitting, group.crossing))
-        _clear(words, np.array(refused, np.int64))
+        if refused:
+            row &= ~row_of(refused, len(row))
 
-    def _narrow_to_names(self, words: npt.NDArray[np.uint32], run: _Run) -> None:
+    def _narrow_to_names(self, row: npt.NDArray[np.int32], run: _Run) -> None:
         """Leave of a mask what goes on with a name."""
         group = self._grammar.tokens.all
         fitting = group.fitting(end for end in run.names.after(run.start) if end)
-        fitting = fitting[_having(words, fitting)]
-        refused = self._refused_begun(words) + self._refused_of(np.intersect1d(fitting, group.crossing))
-        apart = words.copy()  # what goes on without a name, as where none is being written
+        fitting = fitting[allows(row, fitting)]
+        refused = self._refused_begun(row) + self._refused_of(np.intersect1d(fitting, group.crossing))
+        apart = row.copy()  # what goes on without a name, as where none is being written
         if run.is_whole:
-            bits = np.zeros(32 * len(words), np.bool_)
-            bits[group.fitting([b""])] = True
-            apart &= np.packbits(bits, bitorder="little").view(np.uint32)
+            apart &= row_of(group.fitting([b""]), len(row))
             self._narrow(apart)
-        self._leave(words, fitting, run)
+        self._leave(row, fitting, run)
         if run.is_whole:
-            words |= apart
-        _clear(words, np.array(refused, np.int64))
+            row |= apart
+        if refused:
+            row &= ~row_of(refused, len(row))
 
-    def _refused_begun(self, words: npt.NDArray[np.uint32]) -> list[int]:
+    def _refused_begun(self, row: npt.NDArray[np.int32]) -> list[int]:
         """Tokens of a mask that go on after a trigger that was begun before them, as they may not."""
         tokens = self._grammar.tokens
         pieces = tokens.triggers.begun(self._text)
         ids = {token for piece in pieces for token in tokens.beginning(piece)}
         those = np.array(sorted(ids), np.int64)
-        return self._refused_of(those[_having(words, those)])
+        return self._refused_of(those[allows(row, those)])
 
     def _refused_of(self, ids: npt.NDArray[np.int64]) -> list[int]:
         """Those of some tokens, which the other grammar takes, that may not come."""
@@ -222,31 +221,18 @@ class TriggeredMatcher(BaseMatcher[Any]):
             run, offset, walked = self._suggestions.after(self._text + data[:end], walker), end, end
         return True, run
 
-    def accept_token(self, token_id: int) -> bool:
-        """See `Matcher.accept_token`."""
-        vocabulary = self._grammar.vocabulary
-        if not 0 <= token_id < vocabulary.size:
-            raise TokenError.out_of_range(token_id, vocabulary.size)
-        if self._in_use:
-            raise MatcherStateError.in_use()
+    def _accept_token(self, token_id: int) -> bool:
         if self._terminated:
             return False
-        self._in_use = True
-        try:
-            data = vocabulary.tokens[token_id]
-            if data:
-                return self._step(data, token_id)
-            if (
-                token_id not in vocabulary.eos_token_ids
-                or not self._may_stop()
-                or not self._base.accept_token(token_id)
-            ):
-                return False
-            self._history.append((len(self._text), self._run))
-            self._terminated = True
-            return True
-        finally:
-            self._in_use = False
+        vocabulary = self._grammar.vocabulary
+        data = vocabulary.tokens[token_id]
+        if data:
+            return self._step(data, token_id)
+        if token_id not in vocabulary.eos_token_ids or not self._may_stop() or not self._base.accept_token(token_id):
+            return False
+        self._history.append((len(self._text), self._run))
+        self._terminated = True
+        return True
 
     def _accept(self, data: bytes) -> bool:
         data = bytes(memoryview(data))
@@ -348,12 +334,3 @@ class TriggeredMatcher(BaseMatcher[Any]):
     def bytes_to_stop(self) -> int:
         """See `Matcher.bytes_to_stop`."""
         return self._base.bytes_to_stop()
-
-
-def _having(words: npt.NDArray[np.uint32], ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which tokens a mask allows."""
-    return (words[ids >> 5] >> (ids & 31).astype(np.uint32) & 1).astype(np.bool_)
-
-
-def _clear(words: npt.NDArray[np.uint32], ids: npt.NDArray[np.int64]) -> None:
-    np.bitwise_and.at(words, ids >> 5, ~(np.uint32(1) << (ids & 31).astype(np.uint32)))
