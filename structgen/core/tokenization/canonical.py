@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from structgen.core.tokenization.merges import BlockedPairs, Merges
 from structgen.core.tokenization.names import NAMELESS, NamesInText, Pending
 from structgen.core.tokenization.pretokens import pretokens
 from structgen.core.tokenization.shapes import TokenShapes
+from structgen.core.vocabulary.sorted_tokens import SortedTokens
 from structgen.errors import TokenizerError
 
 MAX_BYTES = 64 << 20
@@ -116,6 +118,11 @@ class CanonicalSpelling:
         self._rows: BoundedCache[SpelledSoFar, NDArray[np.int32]] = BoundedCache(MAX_BYTES, _bytes)
         self._pairs: BoundedCache[int, NDArray[np.bool_]] = BoundedCache(MAX_BYTES, _bytes)
         self._live: BoundedCache[tuple[int, bytes, bool], NDArray[np.bool_]] = BoundedCache(MAX_BYTES, _bytes)
+
+    @cached_property
+    def by_text(self) -> SortedTokens:
+        """Its tokens, by their texts."""
+        return SortedTokens(self.texts)
 
     def row(self, position: SpelledSoFar) -> NDArray[np.int32]:
         """int32[ceil(V / 32)], the tokens that may follow; not to be written to. O(V) for a position that is new."""

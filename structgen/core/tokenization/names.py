@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
+
+from structgen.core.vocabulary.sorted_tokens import SortedTokens
 
 Pending: TypeAlias = frozenset[tuple[bytes, int]]
 """Names and how many of their bytes a text ends with."""
@@ -26,8 +27,7 @@ class NamesInText:
     def __init__(self, tokens: Sequence[bytes], names: Iterable[bytes], spelled: frozenset[int] = frozenset()) -> None:
         self._tokens, self._names = tokens, sorted(names)
         self.longest = max(map(len, self._names), default=0)
-        self._sorted = sorted(range(len(tokens)), key=tokens.__getitem__) if self._names else []
-        self._texts = [tokens[token] for token in self._sorted]
+        self._sorted = SortedTokens(tokens if self._names else ())
         self._inside = self._holding() - spelled
         self._begun: dict[int, Pending] = {}
 
@@ -35,7 +35,7 @@ class NamesInText:
         """The tokens with which a text would hold a whole name."""
         result = sorted(self._inside)
         for name, length in pending:
-            result += self._beginning(name[length:])
+            result += self._sorted.beginning_with(name[length:]).tolist()
         return result
 
     def completes(self, pending: Pending, token: int) -> bool:
@@ -59,13 +59,6 @@ class NamesInText:
             for length in range(1, min(len(name) - 1, len(text)) + 1):
                 if text.endswith(name[:length]):
                     yield name, length
-
-    def _beginning(self, start: bytes) -> list[int]:
-        first = bisect_left(self._texts, start)
-        stop = first
-        while stop < len(self._texts) and self._texts[stop].startswith(start):
-            stop += 1
-        return self._sorted[first:stop]
 
     def _holding(self) -> set[int]:
         """Tokens with a whole name in them: looked for in all their bytes at once."""

@@ -7,7 +7,6 @@ it. A text's probability, as the beginning of what a model writes, is the sum ov
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.engines.bitmask import allows
 from structgen.core.tokenization.canonical import AT_START, CanonicalSpelling, SpelledSoFar
 from structgen.generation.models.prefix_reader import Prefix
 
@@ -50,9 +50,6 @@ class Covers:
         self.data = b""
         self.spelled: list[dict[Prefix, SpelledBeginning]] = []
         self._spelling, self._read, self._start = spelling, read, start
-        self._texts = sorted((text, token) for token, text in enumerate(spelling.texts) if text)
-        self._keys = [text for text, _ in self._texts]
-        self._ids = np.array([token for _, token in self._texts])
 
     def follow(self, data: bytes) -> None:
         """Spell a text's beginnings; the new ones are read in one call."""
@@ -80,30 +77,20 @@ class Covers:
         self, spelled: SpelledBeginning, left: bytes
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """The canonical tokens after a beginning that begin with ``left``, and the log-probability of each with it."""
-        low = bisect_left(self._keys, left)
-        high = bisect_left(self._keys, left + b"\xff" * (self._spelling.longest + 1)) if left else len(self._keys)
-        ids = self._ids[low:high]
-        row = self._spelling.row(spelled.position).view(np.uint32)
-        ids = ids[((row[ids >> 5] >> (ids & 31).astype(np.uint32)) & 1).astype(bool)]
+        ids = self._spelling.by_text.beginning_with(left)
+        ids = ids[allows(self._spelling.row(spelled.position), ids)]
         return ids, spelled.log_prob + spelled.log_probs[ids]
 
     def _endings(self, reached: Sequence[dict[Prefix, SpelledSoFar]], data: bytes, end: int) -> Any:
         """The beginnings of the text that are spelled up to ``end``, and where each stands."""
         for start in range(max(0, end - self._spelling.longest), end):
-            those = self._with_text(data[start:end]) if reached[start] else ()
+            those = self._spelling.by_text.spelling(data[start:end]).tolist() if reached[start] else ()
             for tokens, position in reached[start].items():
                 row = self._spelling.row(position)
                 for token in those:
                     after = self._spelling.after(position, token) if row[token >> 5] >> (token & 31) & 1 else None
                     if after is not None:
                         yield (*tokens, token), after
-
-    def _with_text(self, text: bytes) -> list[int]:
-        """The tokens that spell a text by themselves."""
-        low = high = bisect_left(self._keys, text)
-        while high < len(self._keys) and self._keys[high] == text:
-            high += 1
-        return [token for _, token in self._texts[low:high]]
 
 
 def _log_probs(logits: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:

@@ -13,10 +13,8 @@ runs it merges the questions of several walks into one call of the model.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from structgen.core.engines.protocols import Matcher
+from structgen.core.vocabulary.sorted_tokens import sorted_tokens
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.drawing import AllowedProbs
 from structgen.generation.fields.events import Decider
@@ -257,22 +256,6 @@ class EventWalk:
 
 def agreeing(vocabulary: Vocabulary, missing: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The tokens whose bytes begin with some bytes, and those that are a proper beginning of these, ascending."""
-    texts, ids = _sorted_tokens(vocabulary)
-    first = bisect_left(texts, missing)
-    last = bisect_left(texts, missing + b"\xff" * 64, lo=first) if first < len(texts) else first
-    while last < len(texts) and texts[last].startswith(missing):
-        last += 1
-    within = list[int]()
-    for length in range(1, len(missing)):
-        index = bisect_left(texts, missing[:length])
-        while index < len(texts) and texts[index] == missing[:length]:
-            within.append(ids[index])
-            index += 1
-    return np.array(sorted(ids[first:last]), np.int64), np.array(sorted(within), np.int64)
-
-
-@lru_cache(maxsize=4)
-def _sorted_tokens(vocabulary: Vocabulary) -> tuple[Sequence[bytes], Sequence[int]]:
-    """The texts of all tokens that have one, ascending, and their ids."""
-    order = sorted((text, token) for token, text in enumerate(vocabulary.tokens) if text)
-    return [text for text, _ in order], [token for _, token in order]
+    tokens = sorted_tokens(vocabulary)
+    within = [tokens.spelling(missing[:length]) for length in range(1, len(missing))]
+    return np.sort(tokens.beginning_with(missing)), np.sort(np.concatenate([np.zeros(0, np.int64), *within]))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from structgen.core.vocabulary.sorted_tokens import SortedTokens
 from structgen.core.vocabulary.special_tokens import STAND_IN_BYTES
 
 IN_NAMES = np.zeros(256, np.bool_)
@@ -90,29 +90,25 @@ class TriggerTokens:
     """The tokens of a vocabulary, as triggers see them.
 
     Attributes:
-        triggers: they.
+        triggers: what they are seen by.
         all: every token that has bytes.
         after: tokens that go on after a trigger that they hold, by what they have up to the end of the first.
     """
 
     def __init__(self, tokens: Sequence[bytes], triggers: Triggers) -> None:
         self.triggers = triggers
-        self._sorted = sorted((text, token) for token, text in enumerate(tokens) if text)
-        groups: defaultdict[bytes, list[tuple[bytes, int]]] = defaultdict(list)
-        for text, token in self._sorted:
+        self._by_text = SortedTokens(tokens)
+        groups: defaultdict[bytes, list[int]] = defaultdict(list)
+        for text, token in zip(self._by_text.texts, self._by_text.ids.tolist(), strict=True):
             end = triggers.end_after(text, 0)
             if 0 < end < len(text):
-                groups[text[:end]].append((text, token))
-        self.all = self._named(self._sorted, b"")
-        self.after = {piece: self._named(those, piece) for piece, those in groups.items()}
+                groups[text[:end]].append(token)
+        self.all = TokenNames(self._by_text.ids.tolist(), self._by_text.texts, 0, triggers)
+        self.after = {
+            piece: TokenNames(ids, [tokens[token] for token in ids], len(piece), triggers)
+            for piece, ids in groups.items()
+        }
 
-    def beginning(self, piece: bytes) -> Iterator[int]:
+    def beginning(self, piece: bytes) -> list[int]:
         """Tokens that begin with a piece and go on."""
-        for text, token in self._sorted[bisect_left(self._sorted, (piece, -1)) :]:
-            if not text.startswith(piece):
-                return
-            if len(text) > len(piece):
-                yield token
-
-    def _named(self, those: Sequence[tuple[bytes, int]], piece: bytes) -> TokenNames:
-        return TokenNames([token for _, token in those], [text for text, _ in those], len(piece), self.triggers)
+        return self._by_text.beginning_with(piece)[len(self._by_text.spelling(piece)) :].tolist()
