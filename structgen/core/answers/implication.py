@@ -245,13 +245,13 @@ class Simulation:
         return all(self._prove(one, not_(two)) for one, two in combinations(alternatives, 2))
 
     def _split(self, parts: dict[Formula, None], g: Formula) -> bool:
-        """By the alternatives of the smallest disjunction, or those of one of many by themselves."""
+        """Case by case, of the smallest disjunction; a part that is a large one must imply ``g`` by itself."""
         choices = [part for part in parts if isinstance(part, (Or, One))]
         if not choices:
             return False
         choice = min(choices, key=lambda part: len(part.args))
         if len(choice.args) > MAX_SPLIT:
-            return len(parts) > 1 and any(self._prove(part, g) for part in choices)
+            return len(parts) > 1 and any(self._prove(part, g) for part in choices)  # one part alone is this question
         others = [part for part in parts if part is not choice]
         return all(self._prove(and_(*others, part), g) for part in choice.args)
 

@@ -77,13 +77,13 @@ class ToolMonitor:
             self._worker = None
 
     def _started(self) -> Worker:
-        """The process, up for the first time: where that fails it is no moment's fault of the tool."""
+        """The process, up for the first time: where that fails, the tool would never answer."""
         try:
             return Worker(self._make, self._setting, Limits(self.timeout))
         except WorkerError as error:
             raise ConstraintError(
-                f"the process of a {type(self).__name__} did not start: {error}. A script that Python runs needs "
-                '`if __name__ == "__main__":` before what it does, since the process imports it'
+                f"the process of a {type(self).__name__} did not start: {error}. It imports the script that Python "
+                'runs; put what the script does below `if __name__ == "__main__":`'
             ) from error
 
     def _asked(self, text: str) -> tuple[str, ...] | None:

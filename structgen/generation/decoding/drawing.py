@@ -115,7 +115,7 @@ class TokenDrawing:
 
     def others(self, refused: int, position: int, logits_row: Any) -> Iterator[tuple[int, float]]:
         """Tokens drawn after ``refused`` was turned down, without replacement, with their log-probabilities; at most
-        ``MAX_REJECTED``, the refused one among them. -1: that many were turned down, under another mask."""
+        ``MAX_REJECTED``, the refused one among them. -1: that many, drawn under a wider mask, were turned down."""
         allowed, log_probs, sigma = self._distribution(logits_row)
         first = None if refused < 0 else int(np.searchsorted(allowed, refused))
         before = MAX_REJECTED if refused < 0 else 0

@@ -141,13 +141,11 @@ class PromptEnd:
                 errors.append(error)
                 if len(errors) == MOST_TRIED:
                     break
-        raise (
-            errors[0]
-            if errors
-            else GenerationError(
-                f"No token goes on from the end of the prompt, {self.data[-40:].decode(errors='ignore')!r}, as the "
-                "constraint allows; leave out heal_prompt"
-            )
+        if errors:
+            raise errors[0]
+        raise GenerationError(
+            f"No token goes on from the end of the prompt, {self.data[-40:].decode(errors='ignore')!r}, as the "
+            "constraint allows; leave out heal_prompt"
         )
 
     def _healed(self, cover: _Cover) -> tuple[HealedPrompt, SpelledSoFar]:

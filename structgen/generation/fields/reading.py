@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from structgen.generation.fields.walk import Path
 from structgen.generation.models.model_runner import Part, RaggedReader
+from structgen.generation.models.prefix_cache import common
 from structgen.generation.models.prefix_reader import PromptReader
 from structgen.generation.sampling import to_numpy
 
@@ -123,7 +124,8 @@ class TreePaths:
         is not read again."""
         placed: _Placed = {}
         for length, paths in asked.items():
-            shift = _agreed([self._output[length:], *paths])
+            following = self._output[length:]
+            shift = min((common(following, path) for path in paths), default=len(following))
             for path in paths:
                 placed.setdefault(length + shift, {}).setdefault(path[shift:], []).append((length, path))
         return placed
@@ -176,12 +178,6 @@ class TreePaths:
         text = [*self._prompt, *self._output[:length]]
         self._open[length], held = self._reader.open(text, self._salt)
         return text[held:]
-
-
-def _agreed(texts: Sequence[Sequence[int]]) -> int:
-    """How many tokens all begin with."""
-    places = enumerate(zip(*texts, strict=False))
-    return next((index for index, tokens in places if len(set(tokens)) > 1), min(map(len, texts)))
 
 
 class _Tree:

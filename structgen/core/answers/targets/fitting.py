@@ -179,7 +179,7 @@ class _Fitting:
         if name not in self._leads_to:
             reached, todo = set[str](), [name]
             while todo:
-                others = set(_references(self._definitions.get(todo.pop()))) - reached
+                others = set(_referred(self._definitions.get(todo.pop()))) - reached
                 reached |= others
                 todo += others
             self._leads_to[name] = frozenset(reached)
@@ -194,7 +194,8 @@ class _Fitting:
             if name in state:
                 return not state[name]
             state[name] = False
-            cyclic = any([visit(other) for other in self._needed(self._definitions.get(name))])
+            others = _referred(self._definitions.get(name), only_needed=self._target.recursion != "no")
+            cyclic = any([visit(other) for other in others])
             state[name] = True
             return cyclic
 
@@ -202,26 +203,16 @@ class _Fitting:
             if visit(name):
                 yield f"/$defs/{name}: leads to itself"
 
-    def _needed(self, part: Any) -> Iterator[str]:
-        """Definitions that a part leads to; where recursion through optional members is taken, not below these."""
-        if not isinstance(part, dict):
-            return
-        if "$ref" in part:
-            yield part["$ref"].removeprefix("#/$defs/")
-        for name, member in part.get("properties", {}).items():
-            if self._target.recursion == "no" or name in part.get("required", ()):
-                yield from self._needed(member)
-        for other in (*part.get("anyOf", ()), *part.get("prefixItems", ()), part.get("items")):
-            yield from self._needed(other)
-        yield from self._needed(part.get("additionalProperties"))
 
-
-def _references(part: Any) -> Iterator[str]:
-    """Definitions that a part names anywhere."""
-    if isinstance(part, dict):
-        if isinstance(part.get("$ref"), str):
-            yield part["$ref"].removeprefix("#/$defs/")
-        members = part.get("properties", {}).values()
-        others = (*part.get("anyOf", ()), *part.get("prefixItems", ()), part.get("items"))
-        for child in (*members, *others, part.get("additionalProperties")):
-            yield from _references(child)
+def _referred(part: Any, *, only_needed: bool = False) -> Iterator[str]:
+    """Definitions that a part leads to; ``only_needed``: not those below members that may be absent."""
+    if not isinstance(part, dict):
+        return
+    if "$ref" in part:
+        yield part["$ref"].removeprefix("#/$defs/")
+    for name, member in part.get("properties", {}).items():
+        if not only_needed or name in part.get("required", ()):
+            yield from _referred(member, only_needed=only_needed)
+    for other in (*part.get("anyOf", ()), *part.get("prefixItems", ()), part.get("items")):
+        yield from _referred(other, only_needed=only_needed)
+    yield from _referred(part.get("additionalProperties"), only_needed=only_needed)
