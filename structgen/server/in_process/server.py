@@ -6,6 +6,7 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,11 +40,12 @@ class InProcessServer:
 
     def __init__(self, generator: Any = None, **settings: Any) -> None:
         self._application, self.model_name = _application(generator, settings)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="structgen-in-process", daemon=True)
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        serving = (_serve(self._application, started),)
+        self._thread = threading.Thread(target=asyncio.run, args=serving, name="structgen-in-process", daemon=True)
         self._thread.start()
-        self._lifespan = self.call(self._started())
-        self._finalizer = weakref.finalize(self, _stop, self._loop, self._lifespan)
+        self._loop, stop = started.result()
+        self._finalizer = weakref.finalize(self, self._loop.call_soon_threadsafe, stop.set)
         self._finalizer.atexit = False  # there, executors take nothing more; the threads end with the process
 
     def __enter__(self) -> InProcessServer:
@@ -57,30 +59,29 @@ class InProcessServer:
         self._finalizer()
         self._thread.join()
 
-    def submit(self, work: Coroutine[Any, Any, _T]) -> Any:
-        """A ``concurrent.futures.Future`` of a coroutine that runs in the server's loop.
+    def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        """A future of a coroutine that runs in the server's loop. It fails with ``ModelError`` if the server is closed
+        meanwhile.
 
         Raises:
             ModelError: it is closed.
         """
         if not self._finalizer.alive:
             work.close()
-            raise ModelError("This in-process server is closed; make another one.")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+            raise _closed()
+        return asyncio.run_coroutine_threadsafe(self._unless_closed(work), self._loop)
 
-    def call(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run a coroutine in the server's loop, and wait for it."""
-        result: _T = asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        return result
+    async def _unless_closed(self, work: Coroutine[Any, Any, _T]) -> _T:
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self._finalizer.alive:  # who asked for it has cancelled it
+                raise
+            raise _closed() from None
 
     async def exchange(self, scope: dict[str, Any], body: bytes) -> Exchange:
         """Begin a request (an ASGI scope of type "http"); in the server's loop."""
         return Exchange(self._application, scope, body)
-
-    async def _started(self) -> Any:
-        lifespan = self._application.router.lifespan_context(self._application)
-        await lifespan.__aenter__()
-        return lifespan
 
 
 class Exchange:
@@ -164,11 +165,18 @@ def _settings(kind: type[ServingSettings], values: dict[str, Any]) -> ServingSet
     return kind(**values)
 
 
-def _stop(loop: asyncio.AbstractEventLoop, lifespan: Any) -> None:
-    """End the application, then its loop."""
+def _closed() -> ModelError:
+    return ModelError("This in-process server is closed; make another one.")
 
-    async def end() -> None:
-        await lifespan.__aexit__(None, None, None)
-        loop.stop()
 
-    loop.call_soon_threadsafe(lambda: asyncio.ensure_future(end()))
+async def _serve(application: Any, started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) -> None:
+    """Run the application until the event is set that ``started`` is given, with the loop."""
+    stop = asyncio.Event()
+    try:
+        async with application.router.lifespan_context(application):
+            started.set_result((asyncio.get_running_loop(), stop))
+            await stop.wait()
+    except Exception as error:
+        if started.done():
+            raise
+        started.set_exception(error)

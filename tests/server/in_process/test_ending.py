@@ -38,11 +38,11 @@ async def ask():
 
 def ask_on():
     while True:
-        server.call(ask())
+        server.submit(ask()).result()
 
 
 if sys.argv[1] == "answered":
-    assert server.call(ask()) == 200
+    assert server.submit(ask()).result() == 200
 elif sys.argv[1] == "begun":
     kept = [server.submit(ask()) for _ in range(5)]
 elif sys.argv[1] == "in a thread":

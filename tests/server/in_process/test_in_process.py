@@ -6,6 +6,8 @@ import asyncio
 import gc
 import threading
 import time
+from operator import gt
+from pathlib import Path
 from typing import Any
 
 import pydantic
@@ -112,14 +114,14 @@ def running(server: InProcessServer) -> float:
     )
 
 
-@pytest.mark.full
 def test_it_ends() -> None:
-    before = threading.active_count()
+    kept = threads_and_files()
     server = InProcessServer(generator())
     client = openai_client(server)
     asked(client, 0)
     server.close()
     server.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("asyncio")]
     with pytest.raises(structgen.ModelError, match="closed"):
         asked(client, 0)
     for _ in range(3):
@@ -128,10 +130,48 @@ def test_it_ends() -> None:
         del forgotten
         gc.collect()
     until = time.monotonic() + 30
-    while threading.active_count() > before and time.monotonic() < until:
+    while any(map(gt, threads_and_files(), kept)) and time.monotonic() < until:
         time.sleep(0.02)
         gc.collect()  # what a thread held may be garbage only once the thread has ended
-    assert threading.active_count() <= before
+    assert not any(map(gt, threads_and_files(), kept)), [thread.name for thread in threading.enumerate()]
+
+
+def threads_and_files() -> tuple[int, int]:
+    """How many threads this process has, and how many open files (0 where the system does not tell)."""
+    folder = Path("/proc/self/fd")
+    return threading.active_count(), len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def test_who_waits_while_it_is_closed_is_told() -> None:
+    server = InProcessServer(generator(seconds=0.01))
+    found: list[Exception] = []
+    text: Any = {"type": "text"}
+
+    def ask(stream: bool) -> None:
+        try:
+            answer = asked(openai_client(server), 0, response_format=text, max_tokens=2000, stream=stream)
+            list(answer)
+        except Exception as error:
+            found.append(error)
+
+    async def ask_in_a_loop() -> None:
+        try:
+            await asked(async_openai_client(server), 0, response_format=text, max_tokens=2000)
+        except Exception as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=ask, args=(stream,), daemon=True) for stream in (False, True)]
+    threads.append(threading.Thread(target=lambda: asyncio.run(ask_in_a_loop()), daemon=True))
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 30
+    while running(server) < len(threads) and time.monotonic() < until:
+        time.sleep(0.02)
+    server.close()
+    for thread in threads:
+        thread.join(30)
+    assert len(found) == len(threads), found
+    assert all("closed" in str(error) or "stops" in str(error) for error in found), found
 
 
 def test_what_is_wrong_is_said() -> None:
