@@ -27,6 +27,7 @@ AT_ONCE = 1 << 15  # items by which memory doubles no more
 # Equal configurations are merged at the end of each kernel call, so long texts are read in pieces: a text with many
 # values that each have several alternatives would otherwise be read once for each combination.
 PIECE = 16
+LONG_PIECE = 1 << 16  # inside a string, where no alternatives begin
 _QUOTE = byte_set(b'"')
 _BEFORE, _STEPS, _TOP = layout.STATE_BEFORE, layout.STATE_STEPS, layout.STATE_TOP
 _LENGTH, _ENDED, _COUNT = layout.STATE_LENGTH, layout.STATE_ENDED, layout.STATE_COUNT
@@ -260,7 +261,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
 
     def _accept(self, data: bytes) -> bool:
         text = np.frombuffer(data, np.uint8)  # first: it refuses what is no bytes
-        if not len(text):
+        data = bytes(data)
+        if not data:
             self._repeat(ended=self._terminated)
             return True
         if self._terminated:
@@ -269,8 +271,9 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         context = self._rows.context()
         context.set_data(text)
         try:
-            for start in range(0, len(data), PIECE):
-                end = min(start + PIECE, len(data))
+            end = 0
+            while end < len(data):
+                start, end = end, self._piece_end(data, end)
                 while (status := machine.advance(context.address, self._at, start, end)) >= layout.MISS:
                     self._provide(context, status)
                 if status == layout.DEAD:
@@ -281,6 +284,15 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         finally:
             context.set_data(self._vocabulary.token_bytes)
         return True
+
+    def _piece_end(self, data: bytes, start: int) -> int:
+        """Where the next piece of a text ends: at a quote or an escape, if all configurations are inside of strings."""
+        end = min(start + PIECE, len(data))
+        if end < len(data) and min(self._threads()[::4], default=0) >= layout.STRING:
+            longest = min(start + LONG_PIECE, len(data))
+            ends = (data.find(mark, start, longest) for mark in (b'"', b"\\"))
+            end = max(end, min((found for found in ends if found >= 0), default=longest))
+        return end
 
     def _rollback(self, steps: int) -> None:
         """O(steps)."""
