@@ -6,7 +6,8 @@ A constraint is made once and compiled for a vocabulary when it is used; the com
 from __future__ import annotations
 
 import inspect
-from typing import Any, Protocol, cast, runtime_checkable
+from functools import lru_cache
+from typing import Any, Protocol, TypeGuard, cast, runtime_checkable
 
 from typing_extensions import TypeVar
 
@@ -41,6 +42,17 @@ class Constraint(Protocol[T_co]):
         """What to tell the model about the constraint; None for nothing. One with schemas in it takes ``form``, the
         ``SchemaForm`` that they are shown in; see ``instruction_of``."""
         ...
+
+
+def is_constraint(value: object) -> TypeGuard[Constraint]:
+    """Whether this is a constraint, and not a class of them."""
+    kind: Any = type(value)  # which mypy takes for unhashable
+    return not isinstance(value, type) and _makes_constraints(kind)
+
+
+@lru_cache(256)  # Python looks through all members of a protocol each time
+def _makes_constraints(kind: type) -> bool:
+    return issubclass(kind, Constraint)
 
 
 def instruction_of(constraint: Constraint, form: SchemaForm) -> str | None:

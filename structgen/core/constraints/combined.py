@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from structgen.core.compilers import compile_choice, compile_intersection
-from structgen.core.constraints.base import Constraint, instruction_of, settled_of
+from structgen.core.constraints.base import Constraint, instruction_of, is_constraint, settled_of
 from structgen.core.constraints.cache import COMPILED, content_key, joined
 from structgen.core.constraints.parts import BYTES, compile_together
 from structgen.core.engines.capture import Captures
@@ -282,7 +282,7 @@ def _combined(kind: Any, *operands: Any) -> Any:
 
 
 def _is_operand(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, Constraint) and not isinstance(value, type))
+    return isinstance(value, str) or is_constraint(value)
 
 
 def _parts(kind: type[_Combination], constraints: Sequence[Constraint | str]) -> tuple[Constraint, ...]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, overload
 
 from structgen.core.bounded_cache import Same
 from structgen.core.compilers import check_arguments, compile_json_schema
-from structgen.core.constraints.base import Constraint, T
+from structgen.core.constraints.base import Constraint, T, is_constraint
 from structgen.core.constraints.cache import COMPILED, joined
 from structgen.core.constraints.combined import Combinable
 from structgen.core.constraints.phrases import PhraseConstraint
@@ -254,7 +254,7 @@ def json_schema(
 def as_constraint(source: Any, options: JsonOptions | None = None) -> Constraint | None:
     """A constraint as it is, None as None, ``re.compile(...)`` as ``regex``, a list of strings as ``choice``; anything
     else as ``json_schema`` reads it, with these options."""
-    if source is None or (isinstance(source, Constraint) and not isinstance(source, type)):
+    if source is None or is_constraint(source):
         return source
     if isinstance(source, re.Pattern):
         return compiled_regex(source)

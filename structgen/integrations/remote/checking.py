@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from structgen.core.constraints.base import Constraint
+from structgen.core.constraints.base import Constraint, is_constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.constraints.parts import BYTES
 from structgen.core.engines.protocols import Grammar, Matcher
@@ -40,7 +40,7 @@ def _loosened(value: Any) -> Any:
     if isinstance(value, tuple):
         inner = tuple(_loosened(item) for item in value)
         return inner if any(new is not old for new, old in zip(inner, value, strict=True)) else value
-    return loosened(value) if isinstance(value, Constraint) else value
+    return loosened(value) if is_constraint(value) else value
 
 
 class TextCheck:
