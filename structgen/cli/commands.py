@@ -121,6 +121,7 @@ def generate(
     """
     from structgen.cli.fields import field_dicts, field_table
     from structgen.cli.open_objects import advise
+    from structgen.generation.decoding.healing import check_has_no_template
     from structgen.generation.generator import Generator
 
     if (prompt is None) == (prompt_file is None):
@@ -129,7 +130,10 @@ def generate(
     constraint = source.checked(prompt=text)
     options = {**decoding.as_arguments(), "seed": seed, "draft": draft or None, "fields": fields}
     options["regions"] = region_options(region)
-    events = (_refined if refine else Generator.stream)(load(models), text, constraint, **options)
+    generator = load(models)
+    if decoding.heal_prompt:
+        check_has_no_template(generator.tokenizer)
+    events = (_refined if refine else Generator.stream)(generator, text, constraint, **options)
     result = None
     try:
         for event in events:

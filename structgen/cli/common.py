@@ -184,4 +184,5 @@ def result_dict(result: GenerationResult) -> dict[str, Any]:
         "finish_reason": result.finish_reason,
         "logprob": result.logprob,
         "stats": dataclasses.asdict(result.stats),
+        **({} if result.healed is None else {"healed": result.healed.as_fields()}),
     }

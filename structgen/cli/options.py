@@ -103,6 +103,10 @@ class DecodingOptions(_Filters):
     schema_in_prompt: InPrompt = True
     schema_form: Form = "auto"
     spelling: Annotated[str, typer.Option(help="canonical: the tokens that the tokenizer makes of the text.")] = "any"
+    heal_prompt: Annotated[
+        bool,
+        typer.Option("--heal-prompt", help="The prompt may end within a token; of models without a chat template."),
+    ] = False
 
     def as_arguments(self) -> dict[str, Any]:
         """As ``generate`` takes them."""

@@ -41,7 +41,7 @@ from structgen.generation.models.language_model import LanguageModel
 from structgen.generation.models.model_runner import NO_DRAFTS, RaggedReader
 from structgen.generation.models.prefix_reader import make_reader
 from structgen.generation.models.runner_factory import ragged_reader
-from structgen.generation.models.threads import turn_of
+from structgen.generation.models.threads import Asking, at_once, turn_of
 from structgen.generation.open_objects import report_open_objects
 from structgen.generation.options import OPTION_NAMES, OWN_DRAFT, GenerationSettings
 from structgen.generation.results import GenerationResult, result_of
@@ -87,6 +87,7 @@ OTHER_NAMES = {
 }
 """What to do, by names that other libraries have, and that other parts of this one have."""
 ANY_TEXT = regex(r"[\s\S]*")
+PROMPT_PIECE = 256  # tokens of a prompt that are read at once where others may want the model
 KEPT_SPECULATORS = 8  # with what they have learned, for calls that ask for the same draft
 
 
@@ -279,7 +280,7 @@ class PreparedModel:
 
         healed = None
         if settings.heal_prompt and not getattr(self.tokenizer, "chat_template", None):
-            ids, output, healed = self._healed(ids, grammar, params, begun, is_canonical=spelling is not None)
+            ids, output, healed = self.healed(ids, grammar, params, begun, is_canonical=spelling is not None)
         else:
             output = begun(ids)
         if not (prediction is None or isinstance(prediction, str)):
@@ -294,7 +295,8 @@ class PreparedModel:
                 raise OptionsError(NO_DRAFTS, option="draft", value=draft)
             prediction = None  # it changes the speed only, and here not even that
         speculator = self._speculator(draft, prediction is not None)
-        prompt = ids if without is not None else self.in_written_tokens(ids, output.remaining)
+        is_spelled = without is not None or healed is not None
+        prompt = ids if is_spelled else self.in_written_tokens(ids, output.remaining)
         return Request(
             prompt, output, speculator, streams=streams, prediction=prediction, without=without, healed=healed
         )
@@ -315,7 +317,7 @@ class PreparedModel:
                 )
         return budget
 
-    def _healed(
+    def healed(
         self,
         ids: list[int],
         grammar: Grammar | None,
@@ -323,8 +325,23 @@ class PreparedModel:
         begun: Callable[[Sequence[int], bytes, SpelledSoFar], Output],
         *,
         is_canonical: bool,
+        salt: str = "",
+        asking: Asking = at_once,
+        before: HealedPrompt | None = None,
     ) -> tuple[list[int], Output, HealedPrompt | None]:
-        """A prompt whose end is spelled anew, the output after it, and what was done."""
+        """A prompt whose end is spelled anew, the output after it, and what was done.
+
+        Args:
+            begun: makes the output after these tokens, which begins with this text, from that position on.
+            is_canonical: whether the output is in canonical spelling, too.
+            salt: whom what is read of the prompt is shared with.
+            asking: runs what reads the model, as many times as the prompt has pieces.
+            before: what was drawn before, where the same output is made once more.
+
+        Raises:
+            TokenizerError: the tokenizer's canonical spelling is not known.
+            GenerationError: too much would have to be spelled anew, or nothing goes on as the constraint allows.
+        """
         end = PromptEnd(self.spelling(), ids)
         if not end.data:
             return ids, begun(ids, b"", end.position), None
@@ -334,16 +351,23 @@ class PreparedModel:
             tokens = [*prompt, *healed.token_ids]
             return tokens, begun(tokens, healed.data, position), healed
 
+        if before is not None:
+            return begin(before, end.after(before))
+
+        def read_piece(length: int, prefixes: Sequence[Path]) -> dict[Path, npt.NDArray[np.floating[Any]]]:
+            with turn_of(self.reader), self._paths(prompt[:length], (), salt) as paths:
+                return paths.read({0: prefixes})[0]
+
+        def read(prefixes: Sequence[Path]) -> list[npt.NDArray[np.floating[Any]]]:
+            for length in range(PROMPT_PIECE, len(prompt), PROMPT_PIECE) if self._reads_trees else ():
+                asking(partial(read_piece, length, ((),)))  # what is read is remembered
+            answers = asking(partial(read_piece, len(prompt), prefixes))
+            return [answers[prefix] for prefix in prefixes]
+
         matcher = grammar.matcher() if grammar is not None else self.any_text() if is_canonical else None
         vocabulary = self.vocabulary if grammar is None else grammar.vocabulary
-        with turn_of(self.reader), self._paths(prompt, (), "") as paths:
-
-            def read(prefixes: Sequence[Path]) -> list[npt.NDArray[np.floating[Any]]]:
-                answers = paths.read({0: prefixes})[0]
-                return [answers[prefix] for prefix in prefixes]
-
-            drawing = params.temperature, params.seed
-            return end.drawn(read, vocabulary, matcher, *drawing, begin, is_canonical=is_canonical)
+        drawing = params.temperature, params.seed
+        return end.drawn(read, vocabulary, matcher, *drawing, begin, is_canonical=is_canonical)
 
     def _steps(
         self, requests: Iterable[Request | None], guidance: Guidance | None = None, sequences: int = SEQUENCES
@@ -414,9 +438,14 @@ class PreparedModel:
         """What reads token paths after parts of a finished output."""
         return self._paths(request.prompt, request.output.token_ids, request.salt)
 
+    @property
+    def _reads_trees(self) -> bool:
+        """Whether paths are read in trees, after prompts that are remembered."""
+        return self.reader.reads_apart and self.reader.shares_prefixes and self.reads_drafts
+
     def _paths(self, prompt: Sequence[int], tokens: Sequence[int], salt: str) -> PathReader:
         """What reads token paths after a prompt and parts of the tokens after it."""
-        if self.reader.reads_apart and self.reader.shares_prefixes and self.reads_drafts:
+        if self._reads_trees:
             return TreePaths(self.reader, prompt, tokens, salt)
         return PrefixPaths(make_reader(self.model, prompt, len(tokens)), tokens)
 

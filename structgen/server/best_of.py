@@ -68,7 +68,7 @@ def _with_beams(work: InferenceRequest, asked: SamplingFields, count: int) -> In
     for name, neutral in NOT_OF_BEAMS.items():
         if (value := getattr(asked, name)) not in neutral:
             raise _excluded((name,), f"{name} is {value}, and beams are not drawn; leave it out")
-    for name in ("trace", "log_mass", "fields", "spelling"):
+    for name in ("trace", "log_mass", "fields", "spelling", "heal_prompt"):
         if getattr(asked.structgen, name) != StructgenExtension.model_fields[name].default:
             raise _excluded(("structgen", name), f"{name} is not of beams; leave it out")
     constraint = work.constraint or FREE_TEXT

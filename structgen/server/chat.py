@@ -33,6 +33,7 @@ from structgen.server.inference_request import (
     TokenStream,
     call_id,
     check_fields,
+    check_healing,
     choice_fields,
     choices_of,
     end_of,
@@ -127,6 +128,7 @@ def reply_work(
     """Work for a reply to messages: what chat and responses have in common. ``request`` has the sampling fields."""
     fields = dict(template_fields)
     check_template_fields(tokenizer, fields)
+    check_healing(request.structgen, is_text=False)
     fields.update(_effort(effort, tokenizer))
     on_impossible: OnImpossible = request.structgen.on_impossible
     calls = _calls(
@@ -359,7 +361,7 @@ class ChatWriter:
         choices = []
         for index, event in enumerate(events):
             parts = self._read_whole(index, event)
-            self._tokens[index].add(event.tokens)
+            self._tokens[index].add(event)
             message = self._message(index, parts)
             choice = {
                 "index": index,
@@ -378,7 +380,7 @@ class ChatWriter:
     def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """What is new of an output."""
         reader = self._readers[index]
-        self._tokens[index].add(event.tokens)
+        self._tokens[index].add(event)
         if self._work.sequence.traced and event.tokens:
             tokens = [trace_fields(self._vocabulary, choice) for choice in event.tokens]
             yield {**self._chunk(index, {}), "structgen": {"tokens": tokens}}

@@ -7,6 +7,7 @@ from typing import Any
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import Place
+from structgen.generation.decoding.healing import HealedPrompt
 from structgen.server.best_of import with_choice
 from structgen.server.chat import one_constraint
 from structgen.server.errors import RequestError
@@ -15,12 +16,14 @@ from structgen.server.inference_request import (
     InferenceRequest,
     TokenStream,
     check_fields,
+    check_healing,
     choices_of,
     end_of,
     sequence_of,
     token_text,
     usage_of,
     with_fields,
+    with_healed,
     with_regions,
 )
 from structgen.server.openai_types import CompletionRequest
@@ -51,6 +54,7 @@ def completion_work(
         raise RequestError.at(
             ("prompt",), f"{len(prompts)} prompts of {choices} outputs; at most {settings.max_rows} are written at once"
         )
+    check_healing(request.structgen, is_text=all(isinstance(prompt, str) for _, prompt in prompts))
     texts = {f"prompt[{number}]": prompt for number, (_, prompt) in enumerate(prompts) if isinstance(prompt, str)}
     sources = sources_of(request, texts, settings)
     sequence = sequence_of(
@@ -117,8 +121,8 @@ class CompletionWriter:
         """The whole answer, from the last event of each output."""
         choices = []
         for index, event in enumerate(events):
-            self._tokens[index].add(event.tokens)
-            choices.append(self._choice(index, event.text, self._logprobs(index, event.text), event))
+            self._tokens[index].add(event)
+            choices.append(self._choice(index, event.text, self._logprobs(index, event.text, event.healed), event))
         return {**self._head, "choices": choices, "usage": self._usage()}
 
     def opening(self) -> Iterator[dict[str, Any]]:
@@ -127,11 +131,12 @@ class CompletionWriter:
 
     def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """What is new of an output."""
-        self._tokens[index].add(event.tokens)
+        self._tokens[index].add(event)
         delta = event.text[len(self._streamed[index]) :]
         self._streamed[index] = event.text
         if delta or event.is_last:
-            chunk = {**self._head, "choices": [self._choice(index, delta, self._logprobs(index, event.text), event)]}
+            logprobs = self._logprobs(index, event.text, event.healed)
+            chunk = {**self._head, "choices": [self._choice(index, delta, logprobs, event)]}
             yield {**chunk, "usage": None} if self._work.include_usage else chunk
 
     def closing(self) -> Iterator[dict[str, Any]]:
@@ -145,13 +150,17 @@ class CompletionWriter:
             self._ends[index] = event.end
             finish = self._work.finish_reason(end_of(event).finish_reason)
         choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
-        return choice if event.end is None else with_fields(choice, self._work, event.end)
+        if event.end is None:
+            return choice
+        return with_healed(with_fields(choice, self._work, event.end), self._work, event)
 
-    def _logprobs(self, index: int, text: str) -> dict[str, Any] | None:
+    def _logprobs(self, index: int, text: str, healed: HealedPrompt | None) -> dict[str, Any] | None:
         top = self._work.logprobs
         if top is None:
             return None
         choices = self._tokens[index].with_text(text)
+        if healed is not None and not self._offsets[index]:
+            self._offsets[index] = len(healed.text)
         texts = [self._text(choice.token_id) for choice in choices]
         offsets = []
         for token in texts:

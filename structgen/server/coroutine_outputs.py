@@ -12,6 +12,7 @@ from structgen.core.constraints.base import Constraint, T, value_of
 from structgen.core.constraints.json import as_constraint
 from structgen.core.constraints.sources import Source, Texts
 from structgen.core.engines.protocols import Grammar
+from structgen.core.tool_calls.templates import template_of
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.decoding.prompts import Prompt, Telling, prompt_token_ids
 from structgen.generation.fields.layout import placed_regions
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read")
 _OF_GENERATORS = {
     *("draft", "prediction", "attempts", "refusal_in_prompt", "log_mass", "fields", "choose", "spelling", "guidance"),
-    *("loop_guard", "heal_prompt"),
+    "loop_guard",
 }
 _OPTIONS = tuple(name for name in OPTION_NAMES if name not in _OF_GENERATORS)
 
@@ -79,7 +80,7 @@ class AsyncWriting(ABC):
     async def agenerate(self, prompt: Prompt, constraint: Any = None, **options: Any) -> GenerationResult[Any]:
         """As ``Generator.generate``, for many callers at once. What results have not here, and what a generator alone
         does, is no option: ``draft``, ``prediction``, ``attempts``, ``refusal_in_prompt``, ``log_mass``, ``fields``,
-        ``choose``, ``spelling``, ``guidance``, ``loop_guard``, ``heal_prompt``."""
+        ``choose``, ``spelling``, ``guidance``, ``loop_guard``."""
         result = None
         async for event in self.astream(prompt, constraint, **options):
             result = event.result
@@ -113,7 +114,7 @@ class AsyncWriting(ABC):
         shown = ""
         async with aclosing(self.submit([request]).events()) as events:
             async for _, event in events:
-                result = None if event.end is None else _result(event.text, event.end, checked)
+                result = None if event.end is None else _result(event, event.end, checked)
                 if result is not None or len(event.text) > len(shown):
                     captures = {} if result is None else result.captures
                     yield StreamEvent(event.text[len(shown) :], event.text, result, checked, captures)
@@ -133,6 +134,7 @@ class AsyncWriting(ABC):
         budget = self.budget(len(ids), settings.max_new_tokens)  # first: nothing is compiled for what cannot be read
         constraint, regions = placed_regions(constraint, settings.regions)
         constraint = after_prompt(constraint, ids, self.vocabulary)
+        heals = settings.heal_prompt and not await self.read(lambda tokenizer: bool(template_of(tokenizer)))
         grammar = None if constraint is None else await self.compile(constraint)
         return SequenceRequest(
             ids,
@@ -143,11 +145,13 @@ class AsyncWriting(ABC):
             streams=True,
             section=section_of(constraint),
             regions=regions,
+            heal_prompt=heals,
             arrived=arrived,
         )
 
 
-def _result(text: str, end: SequenceEnd, constraint: Constraint | None) -> GenerationResult[Any]:
+def _result(event: SequenceEvent, end: SequenceEnd, constraint: Constraint | None) -> GenerationResult[Any]:
+    value = value_of(constraint, event.text)
     return GenerationResult(
-        value_of(constraint, text), text, end.token_ids, end.finish_reason, end.logprob, end.stats, end.captures
+        value, event.text, end.token_ids, end.finish_reason, end.logprob, end.stats, end.captures, healed=event.healed
     )

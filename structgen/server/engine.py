@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from structgen.core.constraints.base import Constraint
@@ -27,7 +28,7 @@ from structgen.generation.scheduler.shares import Shares
 from structgen.progress import ProgressCallback, report_progress
 from structgen.server.async_compiler import AsyncCompiler, Compiling, PlainCompiling
 from structgen.server.coroutine_outputs import AsyncWriting
-from structgen.server.errors import RequestError, overloaded
+from structgen.server.errors import RequestError, overloaded, unavailable
 from structgen.server.fair_pool import KINDER, FairPool, PooledWork, result_of
 from structgen.server.sequence_writer import LocalModel
 from structgen.server.sequences import SequenceEvent, SequenceRequest, ServedModel
@@ -38,6 +39,7 @@ from structgen.server.waiting_slots import Holdings
 _T = TypeVar("_T")
 LOG = logging.getLogger("structgen.server")
 MAKERS = 3  # threads that make outputs; of one caller one fewer
+ROOM_SECONDS = 0.05  # after which it is asked again for room to read a prompt
 ANY_NUMBER = 1 << 30  # may wait there: what may wait is counted by ``room``
 STUCK_SECONDS = 30.0  # a model thread that has work and makes no step for so long is not healthy
 
@@ -356,12 +358,26 @@ class AsyncEngine(AsyncWriting):
             try:
                 if stream.is_left:
                     raise self._gone()
-                made.append((index, request, self._writer.output(request)))
+                made.append((index, request, self._writer.output(request, self._asked)))
             except Exception as error:  # of this output: the others are written
                 self._refuse(stream, index, error)
         if made and not self._ask(lambda: self._enter(stream, made)):
             for index, _, _ in made:
                 self._refuse(stream, index, self._gone())
+
+    def _asked(self, work: Callable[[], _T]) -> _T:
+        """What comes of work that reads the model, which the model thread does between two steps; where there is no
+        room, after a while: what is written gives its own back."""
+        while True:
+            result = Future[_T]()
+            if not self._ask(partial(_bring_about, work, result)):
+                raise unavailable(str(self._gone()), "model_thread_failed")
+            try:
+                return result.result()
+            except MemoryError:
+                if not self.running:
+                    raise
+                time.sleep(ROOM_SECONDS)
 
     def _refuse(self, stream: RequestStream, index: int, error: Exception) -> None:
         self._count_entering(-1)
@@ -467,6 +483,13 @@ class AsyncEngine(AsyncWriting):
             except RuntimeError:  # the loop is closed: nobody reads
                 for stream, _, _ in arrived:
                     self._leave(stream)
+
+
+def _bring_about(work: Callable[[], _T], result: Future[_T]) -> None:
+    try:
+        result.set_result(work())
+    except Exception as error:  # of who asked for it: the thread goes on
+        result.set_exception(error)
 
 
 def _put_all(arrived: Sequence[tuple[RequestStream, int, SequenceEvent]]) -> None:

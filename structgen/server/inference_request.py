@@ -130,6 +130,7 @@ def sequence_of(
         "salt": request.cache_salt or "",
         "log_mass": request.structgen.log_mass,
         "spelling": request.structgen.spelling,
+        "heal_prompt": request.structgen.heal_prompt,
         "fields": fields_of(request.structgen),
         "streams": bool(request.stream),
         "seconds": settings.total_seconds,
@@ -267,6 +268,24 @@ def check_fields(work: InferenceRequest, *, calls: bool = False) -> None:
         raise RequestError.at(("structgen", "fields"), str(error)) from error
 
 
+def check_healing(asked: StructgenExtension, *, is_text: bool) -> None:
+    """Refuse to heal prompts that are no texts, and along with what reads the model after a prompt as it is.
+
+    Raises:
+        RequestError: it is asked for, and cannot be done.
+    """
+    why = None
+    if not is_text:
+        why = (
+            "it is of the prompts of /v1/completions that are texts: those of chats end as the model's template ends "
+            "them, where its training went on, and lists of tokens have their spelling"
+        )
+    elif asked.fields:
+        why = "fields are read after a prompt as it is; leave out one of them"
+    if asked.heal_prompt and why is not None:
+        raise RequestError.at(("structgen", "heal_prompt"), f"heal_prompt: {why}", "unsupported_value")
+
+
 def with_regions(work: InferenceRequest, *, calls: bool = False) -> InferenceRequest:
     """With the regions that are asked for, and those that a schema has.
 
@@ -284,6 +303,14 @@ def with_regions(work: InferenceRequest, *, calls: bool = False) -> InferenceReq
     if placed is not None and constraint is not None:
         placed = PlacedConstraint(constraint, placed.place, placed.kind)
     return replace(work, constraint=placed, sequence=replace(work.sequence, regions=regions))
+
+
+def with_healed(choice: dict[str, Any], work: InferenceRequest, event: SequenceEvent) -> dict[str, Any]:
+    """A choice that is whole, with how its prompt's end was spelled, where that was asked for; null where the prompt
+    ends as the tokenizer cuts it whatever follows."""
+    if not work.sequence.heal_prompt:
+        return choice
+    return {**choice, "structgen": {"healed": None if event.healed is None else event.healed.as_fields()}}
 
 
 def with_fields(choice: dict[str, Any], work: InferenceRequest, end: SequenceEnd) -> dict[str, Any]:
@@ -319,9 +346,11 @@ class TokenStream:
         self._waiting: list[TokenChoice] = []
         self._offset = 0
 
-    def add(self, tokens: Sequence[TokenChoice]) -> None:
-        """Tokens that came."""
-        self._waiting += tokens
+    def add(self, event: SequenceEvent) -> None:
+        """The tokens that came, after what a healed prompt has of the text."""
+        if event.healed is not None and not self._offset:
+            self._offset = len(event.healed.data)
+        self._waiting += event.tokens
 
     def with_text(self, text: str) -> list[TokenChoice]:
         """Tokens to be streamed with a text, all that is known of the output."""

@@ -105,6 +105,7 @@ class StructgenExtension(RequestPart):
         regions: how parts are written, by JSON Pointer of a field or name of a grammar's rule.
         log_mass: whether log-probabilities, and the trace, say of each chosen token what the mask left (log, nats).
         spelling: "canonical": tokens are those that the tokenizer makes of the text.
+        heal_prompt: whether the prompt of a completion may end within a token: its end is spelled anew.
         report: whether the answer says of each keyword of the schema whether it is enforced.
     """
 
@@ -117,6 +118,7 @@ class StructgenExtension(RequestPart):
     log_mass: bool = False
     regions: Annotated[dict[str, RegionTerms], Field(max_length=64)] = Field(default_factory=dict)
     spelling: Spelling = "any"
+    heal_prompt: bool = False
     report: bool = False
     fields: bool | Items[str] = False
     field_options: Annotated[int, Field(ge=1, le=64)] = 5

@@ -24,6 +24,7 @@ from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import GenerationError
 from structgen.generation.generator import Generator
 from structgen.generation.models.defaults import ModelDefaults
+from structgen.generation.models.threads import Asking, at_once
 from structgen.generation.ray_cluster import connect, raised_by
 from structgen.generation.sampling.uniforms import seed_or_entropy
 from structgen.generation.scheduler.budget import SchedulerLimits
@@ -131,7 +132,7 @@ class ReplicaWriter:
     def prepare(self) -> None:
         """Replicas prepare themselves."""
 
-    def output(self, request: SequenceRequest) -> _Sent:
+    def output(self, request: SequenceRequest, asking: Asking = at_once) -> _Sent:
         """What is sent of a request."""
         grammar: Any = request.grammar
         # Another replica draws the same.

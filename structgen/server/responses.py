@@ -190,7 +190,7 @@ class ResponseWriter:
 
     def chunks(self, index: int, event: SequenceEvent) -> Iterator[dict[str, Any]]:
         """The events for what is new."""
-        self._tokens.add(event.tokens)
+        self._tokens.add(event)
         self._text = event.text
         for delta in self._reader.read(event.text, is_whole=event.is_last):
             if self._open is not None and self._open != delta.index:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,8 +14,9 @@ from structgen.core.constraints.base import Constraint
 from structgen.core.engines.capture import LazyCaptures
 from structgen.core.engines.captures.capturing import captures_of
 from structgen.core.engines.protocols import Grammar
-from structgen.core.tokenization.canonical import CanonicalSpelling
-from structgen.errors import IncompleteOutputError, StructgenError, TokenizerError
+from structgen.core.tokenization.canonical import AT_START, CanonicalSpelling, SpelledSoFar
+from structgen.errors import GenerationError, IncompleteOutputError, StructgenError, TokenizerError
+from structgen.generation.decoding.healing import HealedPrompt
 from structgen.generation.decoding.hypothesis import Hypothesis
 from structgen.generation.decoding.output import Output
 from structgen.generation.decoding.recorded import RecordedOutput
@@ -22,6 +24,7 @@ from structgen.generation.fields.asking import Fields
 from structgen.generation.fields.layout import Layout
 from structgen.generation.fields.results import FieldResults
 from structgen.generation.generator import Generator
+from structgen.generation.models.threads import Asking, at_once
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Event, Handle, Request
 from structgen.server.beam_search import BeamQueue, BeamTask, root_of
@@ -81,6 +84,15 @@ class _TooLong:
                 self._found[grammar] = budget, str(error)
 
 
+@dataclass(frozen=True)
+class MadeOutput:
+    """An output, the prompt that it is written after, and how the prompt's end was spelled, where that was drawn."""
+
+    output: Output
+    prompt_ids: Sequence[int]
+    healed: HealedPrompt | None = None
+
+
 class SequenceWriter:
     """Writes outputs, a step of all at a time. One thread uses it; others only read ``waiting`` and ``running``.
 
@@ -126,31 +138,71 @@ class SequenceWriter:
         """What keys and values take."""
         return self._scheduler.reader.bytes
 
-    def output(self, request: SequenceRequest) -> Output | Hypothesis:
+    def output(self, request: SequenceRequest, asking: Asking = at_once) -> MadeOutput | Hypothesis:
         """The output of a request, or what its beams begin with. In any thread: whether the shortest one fits its
         budget may take a while to find.
+
+        Args:
+            asking: runs what reads the model in the thread that steps.
 
         Raises:
             IncompleteOutputError: not even the shortest output fits in the budget.
             GenerationError: what was written before is not of this request.
+            RequestError: the tokenizer's canonical spelling is not known, or the prompt's end cannot be healed.
         """
         if request.grammar is not None:
             self._too_long.check(request.grammar, request.max_new_tokens)
         try:
-            return self._output(request) if request.beams is None else root_of(request)
+            return self._made(request, asking) if request.beams is None else root_of(request)
         except IncompleteOutputError as error:
             self._too_long.note(request.grammar, request.max_new_tokens, error)
             raise
 
-    def _output(self, request: SequenceRequest) -> Output:
+    def _made(self, request: SequenceRequest, asking: Asking) -> MadeOutput:
+        ids, spelling, written = list(request.prompt_ids), None, request.written
+        if request.spelling == "canonical":
+            spelling = self._spelling("spelling")
+
+        def begun(ids: Sequence[int], text: bytes = b"", position: SpelledSoFar = AT_START) -> Output:
+            return self._output(request, ids, spelling, text, position)
+
+        if not request.heal_prompt:
+            return MadeOutput(begun(ids), ids)
+        self._spelling("heal_prompt")
+        try:
+            ids, output, healed = self._generator.healed(
+                ids, request.grammar, request.params, begun,
+                is_canonical=spelling is not None, salt=request.salt, asking=asking,
+                before=None if written is None else written.healed,
+            )  # fmt: skip
+        except (IncompleteOutputError, RequestError):
+            raise
+        except (GenerationError, TokenizerError) as error:  # of this prompt and constraint
+            raise RequestError.at(("structgen", "heal_prompt"), str(error), "unsupported_value") from error
+        return MadeOutput(output, ids, healed)
+
+    def _output(
+        self,
+        request: SequenceRequest,
+        ids: Sequence[int],
+        spelling: CanonicalSpelling | None,
+        text: bytes,
+        position: SpelledSoFar,
+    ) -> Output:
+        """An output after a prompt, whose text begins so."""
         matcher = None if request.grammar is None else request.grammar.matcher()
-        spelling = self._spelling() if request.spelling == "canonical" else None
         if matcher is None and spelling is not None:
             matcher = self._generator.any_text()
+        longest = self._generator.model.context_length
+        budget = request.max_new_tokens if longest is None else min(request.max_new_tokens, longest - len(ids))
+        if budget < 1:
+            raise GenerationError(f"The prompt has {len(ids)} tokens, the model reads {longest}; shorten it")
         options: dict[str, Any] = {
-            "max_new_tokens": request.max_new_tokens,
+            "max_new_tokens": budget,
             "stop": request.stop,
-            "prompt_ids": request.prompt_ids,
+            "prompt_ids": ids,
+            "begun": text,
+            "position": position,
             "section": request.section,
             "keeps_mass": request.log_mass,
             "keeps_probs": request.fields is not None,
@@ -166,27 +218,32 @@ class SequenceWriter:
             output.take_up(request.written.token_ids, request.written.log_probs, request.written.steered)
         return output
 
-    def _spelling(self) -> CanonicalSpelling:
+    def _spelling(self, asked: str) -> CanonicalSpelling:
+        """The tokenizer's, for the field of requests that asks for it."""
         try:
             return self._generator.spelling()
         except TokenizerError as error:
-            raise RequestError.at(("structgen", "spelling"), str(error), "unsupported_value") from error
+            raise RequestError.at(("structgen", asked), str(error), "unsupported_value") from error
 
-    def submit(self, request: SequenceRequest, output: Output | Hypothesis) -> Handle | BeamTask:
+    def submit(self, request: SequenceRequest, made: MadeOutput | Hypothesis) -> Handle | BeamTask:
         """Take on an output that ``output`` has made.
 
         Raises:
             GenerationError: the prompt is empty, or prompt and budget are more than fits in memory.
         """
-        if isinstance(output, Hypothesis):
-            return self._beams.submit(request, output)
+        if isinstance(made, Hypothesis):
+            return self._beams.submit(request, made)
+        output, ids = made.output, made.prompt_ids
+        if made.healed is None:
+            ids = self._generator.in_written_tokens(ids, output.remaining, request.salt)
         terms = request.terms()
         if not self._generator.reads_drafts:
             terms["prediction"] = None  # it changes the speed
         scheduled = Request(
-            self._generator.in_written_tokens(request.prompt_ids, output.remaining, request.salt),
+            ids,
             output,
             self._generator.speculator(predicts=terms["prediction"] is not None),
+            healed=made.healed,
             streamed=0 if request.written is None else len(request.written.token_ids),
             **terms,
         )
@@ -254,7 +311,7 @@ def _sequence_event(event: Event, first: float, now: float, fields: FieldResults
     if event.error is not None:
         return SequenceEvent("", tokens, error=event.error)
     if event.finish_reason is None:
-        return SequenceEvent(handle.shown, tokens, steered=output.stats.steered_tokens)
+        return SequenceEvent(handle.shown, tokens, steered=output.stats.steered_tokens, healed=handle.request.healed)
     grammar, data = None if output.matcher is None else output.matcher.grammar, output.data
     end = SequenceEnd(
         event.finish_reason,
@@ -269,7 +326,7 @@ def _sequence_event(event: Event, first: float, now: float, fields: FieldResults
         LazyCaptures(lambda: captures_of(grammar, data, is_finished=True)) if grammar is not None else {},
         fields,
     )
-    return SequenceEvent(output.text, tokens, end)
+    return SequenceEvent(output.text, tokens, end, healed=handle.request.healed)
 
 
 def _recorded(output: RecordedOutput, places: range) -> Iterator[TokenChoice]:

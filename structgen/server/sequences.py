@@ -11,6 +11,7 @@ from structgen.core.constraints.base import Constraint
 from structgen.core.engines.capture import Captures
 from structgen.core.engines.protocols import Grammar
 from structgen.core.vocabulary.vocabulary import Vocabulary
+from structgen.generation.decoding.healing import HealedPrompt
 from structgen.generation.decoding.output import FinishReason
 from structgen.generation.decoding.recorded import TopTokens
 from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions
@@ -20,6 +21,7 @@ from structgen.generation.fields.asking import Fields
 from structgen.generation.fields.layout import Layout
 from structgen.generation.fields.results import FieldResults
 from structgen.generation.models.defaults import ModelDefaults
+from structgen.generation.models.threads import Asking, at_once
 from structgen.generation.options import Spelling
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
@@ -57,16 +59,19 @@ class WrittenSoFar:
 
     Attributes:
         token_ids, log_probs, steered: see ``Output.take_up``.
+        healed: see ``SequenceEvent``.
     """
 
     token_ids: tuple[int, ...] = ()
     log_probs: tuple[float, ...] = ()
     steered: int = 0
+    healed: HealedPrompt | None = None
 
     def and_then(self, event: SequenceEvent) -> WrittenSoFar:
         """With what an event brought."""
         new = tuple(choice.token_id for choice in event.tokens), tuple(choice.logprob for choice in event.tokens)
-        return WrittenSoFar(self.token_ids + new[0], self.log_probs + new[1], max(self.steered, event.steered))
+        steered, healed = max(self.steered, event.steered), event.healed or self.healed
+        return WrittenSoFar(self.token_ids + new[0], self.log_probs + new[1], steered, healed)
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class SequenceRequest(SequenceTerms):
         top_logprobs: how many of the likeliest tokens to report with each.
         traced: whether to report of each token how many were allowed, and whether it was drafted.
         log_mass: whether to report of each token what the mask left of the model's distribution.
-        spelling: see ``GenerationOptions``.
+        spelling, heal_prompt: see ``GenerationOptions``; the prompt is one that no template rendered.
         written: what another process had written of it; events go on after that.
         fields: whose probabilities are read when it is written; None: none are.
         layout: where they are in the output.
@@ -106,6 +111,7 @@ class SequenceRequest(SequenceTerms):
     traced: bool = False
     log_mass: bool = False
     spelling: Spelling = "any"
+    heal_prompt: bool = False
     written: WrittenSoFar | None = None
     section: SectionBudget | None = None
     fields: Fields | None = None
@@ -160,6 +166,8 @@ class SequenceEvent:
         error: why it failed; nothing follows.
         steered: see ``GenerationStats.steered_tokens``, so far.
         others: where beams were asked for, the events of the other outputs, best first.
+        healed: how the prompt's end was spelled, in all events of an output that it was drawn with; the text begins
+            with what that goes beyond the prompt.
     """
 
     text: str
@@ -168,6 +176,7 @@ class SequenceEvent:
     error: Exception | None = None
     steered: int = 0
     others: tuple[SequenceEvent, ...] = ()
+    healed: HealedPrompt | None = None
 
     @property
     def is_last(self) -> bool:
@@ -192,7 +201,7 @@ class OutputWriter(Protocol):
     def cache_bytes(self) -> int: ...
 
     def prepare(self) -> None: ...
-    def output(self, request: SequenceRequest) -> Any: ...
+    def output(self, request: SequenceRequest, asking: Asking = at_once) -> Any: ...
     def submit(self, request: SequenceRequest, output: Any) -> Any: ...
     def cancel(self, handle: Any) -> None: ...
     def hurry(self) -> None: ...

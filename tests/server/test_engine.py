@@ -574,7 +574,7 @@ def test_an_output_that_takes_long_to_begin_holds_up_no_other_caller() -> None:
     async def scenario(engine: AsyncEngine) -> None:
         make = engine._writer.output
 
-        def output(request: SequenceRequest) -> Any:
+        def output(request: SequenceRequest, *_: Any) -> Any:
             if request.key == "greedy":
                 begun.set()
                 gate.wait(20)

@@ -133,7 +133,10 @@ CHAT = Endpoint(
 )  # fmt: skip
 COMPLETIONS = Endpoint(
     CompletionRequest, completion_work, completion_create_params.CompletionCreateParamsBase, {"prompt": "x"},
-    [*SAMPLING, *COUNTED, alone(prompt="y"), alone(prompt=[65, 66]), alone(prompt=["x", "y"]), alone(logprobs=2)],
+    [
+        *SAMPLING, *COUNTED, alone(structgen={"heal_prompt": True}), alone(prompt="y"), alone(prompt=[65, 66]),
+        alone(prompt=["x", "y"]), alone(logprobs=2),
+    ],
     TAKEN,
     [{"echo": True}, {"suffix": "y"}, {"tools": [TOOL]}, {"guided_regex": "a"}, {"unknown": 1}],
 )  # fmt: skip

@@ -17,6 +17,7 @@ from structgen.core.text_sets.opening import PROMPT
 from structgen.errors import StructgenError
 from structgen.generation.batch import Outcome, beginning
 from structgen.generation.batch_files.lines import LineId, PromptLine
+from structgen.generation.decoding.healing import check_has_no_template
 from structgen.generation.generator import Generator
 
 WINDOW = 32  # rows that are looked at ahead, so that those with a common beginning can be written together; lines wait
@@ -72,8 +73,12 @@ class BatchJob:
     lora_scale: float = 1.0
 
     def load(self) -> Generator:
-        """The model."""
-        return Generator(
+        """The model.
+
+        Raises:
+            OptionsError: an option that does nothing with it.
+        """
+        generator = Generator(
             self.model,
             backend=self.backend,
             device=self.device,
@@ -87,6 +92,9 @@ class BatchJob:
             lora_path=self.lora_path,
             lora_scale=self.lora_scale,
         )
+        if self.options.get("heal_prompt"):
+            check_has_no_template(generator.tokenizer)
+        return generator
 
     def line_seed(self, id: LineId) -> int:
         """The seed of a row, 64 bits."""
@@ -155,6 +163,8 @@ class BatchJob:
         shown: dict[str, Any] = {"finish_reason": outcome.finish_reason, "tokens": tokens}
         if self.options.get("fields"):
             shown["fields"] = {pointer: one.as_json() for pointer, one in outcome.fields.items()}
+        if self.options.get("heal_prompt"):
+            shown["healed"] = None if outcome.healed is None else outcome.healed.as_fields()
         end = _text(shown)[1:]
         constraint = self.constraint if line.specification is None else line.specification.constraint
         if not isinstance(constraint, JsonSchemaConstraint):

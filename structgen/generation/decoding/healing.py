@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from structgen.core.engines.protocols import Matcher
 from structgen.core.tokenization.canonical import CanonicalSpelling, SpelledSoFar
+from structgen.core.tool_calls.templates import template_of
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import GenerationError
+from structgen.errors import GenerationError, OptionsError
 from structgen.generation.decoding.covers import Covers, Read, SpelledBeginning
 from structgen.generation.decoding.few_tokens import allow_all
 from structgen.generation.sampling import allowed_token_ids
@@ -26,6 +27,9 @@ from structgen.generation.sampling.uniforms import generator, seed_or_entropy
 
 MOST_BYTES = 4_096
 """Bytes of a prompt's end that are spelled anew."""
+MOST_MEMORY = 1 << 29
+"""Bytes that the probabilities after its beginnings may take: each of its bytes ends one."""
+_OF_A_TOKEN = 12  # bytes of these, and of the logits
 MOST_TRIED = 64
 """Covers that are tried where outputs after them cannot be closed in the budget."""
 POSITION = 1 << 40
@@ -55,6 +59,29 @@ class HealedPrompt:
     def text(self) -> str:
         """``data`` as text; a character that is cut becomes U+FFFD."""
         return self.data.decode(errors="replace")
+
+    def as_fields(self) -> dict[str, Any]:
+        """As answers and files have it."""
+        return {
+            "dropped": self.dropped,
+            "token_ids": list(self.token_ids),
+            "text": self.text,
+            "logprob": self.log_prob,
+        }
+
+
+def check_has_no_template(tokenizer: Any) -> None:
+    """Refuse to heal where no prompt could be.
+
+    Raises:
+        OptionsError: a chat template renders all prompts.
+    """
+    if template_of(tokenizer):
+        raise OptionsError(
+            "heal_prompt is of models without a chat template: this model's ends each prompt where training went on, "
+            "so that there is nothing to be healed; leave it out",
+            option="heal_prompt",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +119,21 @@ class PromptEnd:
                 self.kept, self.position = 1, following
         self._dropped = len(ids) - self.kept
         self.data = b"".join(spelling.texts[token] for token in ids[self.kept :])
-        if len(self.data) > MOST_BYTES:
+        most = min(MOST_BYTES, MOST_MEMORY // (_OF_A_TOKEN * len(spelling.texts)))
+        if len(self.data) > most:
             raise GenerationError(
                 f"The prompt ends with {len(self.data):,} bytes in which the tokenizer may cut anywhere or nowhere, "
-                f"{self.data[-20:].decode(errors='ignore')!r} the last; heal_prompt spells at most {MOST_BYTES:,} anew"
+                f"{self.data[-20:].decode(errors='ignore')!r} the last; heal_prompt spells at most {most:,} anew"
             )
+
+    def after(self, healed: HealedPrompt) -> SpelledSoFar:
+        """Where the text stands after what was drawn before."""
+        position = self.position
+        for token in healed.token_ids:
+            following = self._spelling.after(position, token)
+            assert following is not None, "it was drawn so"
+            position = following
+        return position
 
     def drawn(
         self,

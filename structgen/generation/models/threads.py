@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -69,6 +70,15 @@ class Turn:
 
 _TURNS: WeakKeyDictionary[Any, Turn] = WeakKeyDictionary()
 _MAKING = threading.Lock()
+
+
+Asking = Callable[[Callable[[], Any]], Any]
+"""What runs some work that calls a model, where and when that may be, and gives what comes of it."""
+
+
+def at_once(work: Callable[[], Any]) -> Any:
+    """Run it here and now: see ``Asking``."""
+    return work()
 
 
 def turn_of(model: Any) -> Turn:

@@ -184,7 +184,26 @@ def test_nothing_to_heal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.generate("t", heal_prompt=True, max_new_tokens=3).healed is None
 
 
-def test_what_is_refused() -> None:
+def test_what_was_drawn_is_read_whatever_was_written_before() -> None:
+    made, prompt, constraint = world("digits")[0], "12 ab " * 9 + "t", sg.regex("he[a-z ]{12}")
+    options: Any = {"temperature": 1.0, "max_new_tokens": 20, "schema_in_prompt": False}
+
+    def fresh() -> Generator:
+        return Generator(TinyModel(made.vocabulary.size, seed=3), made.tokenizer, vocabulary=made.vocabulary)
+
+    used = fresh()
+    for seed in range(20):  # spelled after the prompt's own tokens, some with the same text
+        used.generate(prompt, constraint, seed=100 + seed, **options)
+    crossing = 0
+    for seed in range(10):
+        alone = fresh().generate(prompt, constraint, seed=seed, heal_prompt=True, **options)
+        again = used.generate(prompt, constraint, seed=seed, heal_prompt=True, **options)
+        assert (again.text, again.healed) == (alone.text, alone.healed)
+        crossing += bool(alone.healed and alone.healed.data)
+    assert crossing
+
+
+def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = world("none")
     for options in ({"fields": True}, {"choose": "value"}, {"guidance": Guidance(without="x")}):
         with pytest.raises(OptionsError, match="heal_prompt"):
@@ -194,3 +213,6 @@ def test_what_is_refused() -> None:
         made.generate("t", **wrong)
     with pytest.raises(GenerationError, match="anywhere or nowhere"):
         made.generate("the ab" * 700, heal_prompt=True)
+    monkeypatch.setattr(healing, "MOST_MEMORY", 1 << 16)  # of large vocabularies fewer: each byte takes their size
+    with pytest.raises(GenerationError, match=r"at most \d\d anew"):
+        made.generate("the ab" * 30, heal_prompt=True)
