@@ -14,6 +14,7 @@ from structgen.core.answers.reasons import refusing
 from structgen.core.answers.sources import is_text, schema_of
 from structgen.core.json_schema.dialects import subschemas
 from structgen.core.json_schema.formula.language import FALSE
+from structgen.core.json_schema.formula.values import canonical
 from structgen.core.json_schema.lowering import Lowered
 from structgen.core.json_schema.pointers import ROOT
 from structgen.errors import UndecidedError
@@ -30,7 +31,7 @@ _DEPARTING = frozenset(("hostname", "idn-hostname", "host-name", "time", "date-t
 
 @dataclass(frozen=True)
 class Change:
-    """A keyword occurrence of one schema that the other has not, or has otherwise.
+    """A keyword occurrence of one schema that the other has not, or has otherwise; the same, where no such refuses.
 
     Attributes:
         pointer, keyword: where it is, and its name; ``name``: the member, of ``required``.
@@ -77,7 +78,8 @@ class Difference:
     @cached_property
     def keywords(self) -> list[Change]:
         """The occurrences of the refusing schema without which it would allow the document: each of them by itself;
-        else a least set that does together. Worked out when asked for: a lowering for each occurrence."""
+        else a least set that does together. Those that the other schema has too are left out where there are others.
+        Worked out when asked for: a lowering for each occurrence."""
         if self.text is None or self._sides is None:
             return []
         return list(self._sides.changes(self.value, self._refuses_new))
@@ -135,13 +137,17 @@ class _Sides:
         """See `Difference.keywords`."""
         index = int(refuses_new)
         schema, other, registry = self.schemas[index], self.schemas[1 - index], self.registries[index]
-
+        changed, same = list[Change](), list[Change]()
         for one in refusing(schema, value, self.options, registry).occurrences:
             has, there = value_at(other, one.path)
-            if one.kind == "name" and has and isinstance(there, list) and one.name in there:
-                has = True
             said = value_at(schema, one.path)[1]
-            yield Change(one.pointer, one.keyword, said, there if has else None, not has, one.name)
+            if one.kind == "name":
+                has = is_same = isinstance(there, list) and one.name in there
+            else:
+                is_same = has and canonical(said) == canonical(there)
+            found = Change(one.pointer, one.keyword, said, there if has else None, not has, one.name)
+            (same if is_same else changed).append(found)
+        yield from changed or same  # a reference to what has changed refuses it too, and says nothing new
 
 
 def compare(

@@ -103,7 +103,7 @@ def examples(
         shortest = later_year(questions, root, Values(options).text(node).decode())
         return iter([Example(shortest, "a shortest document")][:n])
     drawing = DocumentDrawing(node, options, RandomPicks(seed, STYLES[style]), size)
-    return _distinct(drawing, questions, root, n)
+    return _distinct(drawing, questions, root, n, set())
 
 
 def later_year(questions: Questions, formula: Formula, text: str) -> str:
@@ -112,17 +112,19 @@ def later_year(questions: Questions, formula: Formula, text: str) -> str:
     return later if later != text and questions.holds(formula, loads_exact(later)) else text
 
 
-def _distinct(drawing: DocumentDrawing, questions: Questions, formula: Formula, n: int) -> Iterator[Example]:
-    seen: set[str] = set()
+def _distinct(
+    drawing: DocumentDrawing, questions: Questions, formula: Formula, n: int, seen: set[str]
+) -> Iterator[Example]:
+    """Documents that are not among those ``seen``, to which they are added."""
     futile = 0
     while len(seen) < n and futile < FUTILE:
-        text = drawing.document()
+        text = later_year(questions, formula, drawing.document())
         if text in seen:
             futile += 1
             continue
         futile = 0
         seen.add(text)
-        yield Example(later_year(questions, formula, text))
+        yield Example(text)
 
 
 class NearMisses:
@@ -158,6 +160,7 @@ class NearMisses:
 def _spread(misses: NearMisses, n: int, size: int, seed: int) -> Iterator[Example]:
     """Near misses of each occurrence in turn."""
     sources = []
+    seen: set[str] = set()
     given = 0
     for number, occurrence in enumerate(misses.occurrences):
         if given == n:
@@ -169,7 +172,8 @@ def _spread(misses: NearMisses, n: int, size: int, seed: int) -> Iterator[Exampl
         if node is not None:
             drawing = DocumentDrawing(node, misses._options, RandomPicks(seed + number), size)
             name = f" of {occurrence.name!r}" if occurrence.name else ""
-            source = (_distinct(drawing, questions, missed, n), f"breaks {occurrence.keyword}{name} alone", occurrence)
+            drawn = _distinct(drawing, questions, missed, n, seen)
+            source = (drawn, f"breaks {occurrence.keyword}{name} alone", occurrence)
             sources.append(source)
             first = next(source[0], None)
             if first is not None:

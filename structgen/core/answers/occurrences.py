@@ -39,6 +39,7 @@ class Occurrence:
         is_container: whether its parts are occurrences too: it is looked at where none of these is.
         under: the keywords passed on the path that read their subschema as a condition ("not", "if", "oneOf", ...).
         depth: how much of the path leads to the schema that has the keyword.
+        hidden: keywords that this one keeps from being read (those next to ``$ref`` up to draft 7): they go with it.
     """
 
     path: Path
@@ -48,6 +49,7 @@ class Occurrence:
     is_container: bool = False
     under: tuple[str, ...] = ()
     depth: int = 0
+    hidden: tuple[str, ...] = ()
 
     @property
     def pointer(self) -> str:
@@ -70,7 +72,7 @@ class Occurrence:
                 return edited(schema, self.path, lambda names: [n for n in names if n != self.name] or _GONE)
             case "choice":
                 return edited(schema, self.path[:-1], _any_of)
-        gone = (self.keyword, *NEVER_ALONE.get(self.keyword, ()))
+        gone = (self.keyword, *self.hidden, *NEVER_ALONE.get(self.keyword, ()))
         if self.keyword == "if":
             gone = ("then", "else")
         return edited(schema, self.path[:-1], lambda owner: {k: v for k, v in owner.items() if k not in gone})
@@ -139,11 +141,14 @@ def _within(schema: Any, path: Path, dialect: Dialect, under: tuple[str, ...]) -
     if not isinstance(schema, dict):
         return
     read = dialect.read_of(schema)
+    hidden = tuple(name for name in schema if name not in read and dialect.is_effective(name))
     for name, value in schema.items():
         entry = dialect.keywords.get(name)
-        if entry is None or name not in read or not _is_read(entry, schema):
+        if entry is None or name in hidden or not _is_read(entry, schema):
             continue
-        if name in dialect.speaking:
+        if name == "$ref":
+            yield Occurrence((*path, name), name, under=under, depth=len(path), hidden=hidden)
+        elif name in dialect.speaking:
             yield from _of_keyword(entry, value, (*path, name), under)
         inner = (*under, name) if _turns(entry) else under
         for child, pointer in entry.children(value, ()):
@@ -170,6 +175,7 @@ def _of_keyword(entry: Keyword, value: Any, path: Path, under: tuple[str, ...]) 
             yield Occurrence(path, name, "name", member, under=under, depth=depth)
     elif name == "oneOf":
         yield Occurrence(path, name, "choice", under=under, depth=depth)
+        yield Occurrence(path, name, is_container=True, under=under, depth=depth)  # where no alternative is met
     elif name == "if" or entry.subschemas == "none":
         yield Occurrence(path, name, under=under, depth=depth)
     elif name in ("then", "else") or name in _OPENED:

@@ -179,9 +179,12 @@ def forbidding(
         except (SchemaError, PatternError, TooComplexError, RecursionError):
             return False
 
-    alone, together = responsible([one for one in listed if not one.is_container], helps, MAX_TOGETHER)
+    single = [one for one in listed if not one.is_container]
+    alone, together = responsible(single, helps, MAX_TOGETHER)
     if not alone and not together:
         containers = sorted((one for one in listed if one.is_container), key=lambda one: -len(one.path))
         alone, together = responsible(containers, helps, MAX_TOGETHER)
         alone = alone[:1]
+        if not alone and not together:  # some of both kinds, as a type and a `not` that refuse by themselves
+            _, together = responsible([*single, *containers], helps, MAX_TOGETHER)
     return Reasons(tuple(alone), tuple(together))

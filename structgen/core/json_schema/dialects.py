@@ -66,6 +66,11 @@ class Dialect:
             return schema
         return {word: schema[word] for word in ("$ref", X_STRUCTGEN) if word in schema}
 
+    def is_effective(self, word: str) -> bool:
+        """Whether a word says something of values or is a base for references: ``$ref`` that hides it takes that away.
+        Of definitions and annotations it takes nothing: pointers lead to those all the same."""
+        return word in self.speaking or word == self.identifier
+
     def __post_init__(self) -> None:
         opening = {self.identifier, "$ref"} if self.overriding_ref else {self.identifier}
         entries = self.keywords.values()

@@ -203,7 +203,8 @@ class Trace:
 
 def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Status, str]:
     dialect = context.dialect
-    if keyword not in dialect.read_of(schema):
+    hidden = keyword not in dialect.read_of(schema)
+    if hidden and dialect.is_effective(keyword):
         return "ignored", f"up to draft 7 $ref hides the keywords next to it ({dialect.name})"
     entry = dialect.keywords.get(keyword)
     if entry is not None and keyword in dialect.speaking:
@@ -214,5 +215,5 @@ def _status(keyword: str, schema: dict[str, Any], context: Context) -> tuple[Sta
         return "annotation", f"not a metaschema of a draft; read as {dialect.name}"
     if entry is not None:
         return "annotation", "structure of the document" if entry.is_structure else ""
-    doubt = dialect.doubt(keyword)
+    doubt = None if hidden else dialect.doubt(keyword)
     return ("annotation", f"not a keyword of {dialect.name}") if doubt is None else ("misspelt", doubt)

@@ -153,3 +153,18 @@ def test_the_command() -> None:
 def test_the_strategy_avoids_the_year_0000() -> None:
     """A legal year, which Python's dates do not have."""
     assert str(find(from_constraint({"type": "string", "format": "date"}), lambda _: True)) == "2000-01-01"
+
+
+def test_near_misses_of_several_keywords_are_different_documents() -> None:
+    schema = {"if": {"multipleOf": 3, "maximum": 10}, "then": False, "minimum": 5}
+    texts = [one.text for one in structgen.examples(schema, 30, style="invalid")]
+    assert len(set(texts)) == len(texts) > 8
+
+
+def test_items_that_must_differ_are_counted_where_their_cheapest_values_are_too_few() -> None:
+    """`[0, 0, 1]` would be a cheaper way to meet `contains`: there is one 0 only."""
+    schema = {"type": "array", "uniqueItems": True, "minItems": 3, "contains": {"not": {"const": 0}}}
+    (shortest,) = structgen.examples(schema, 1, style="minimal")
+    assert len(set(map(repr, shortest.value))) == 3
+    longer = {**schema, "minItems": 4}
+    assert structgen.compare(schema, longer).verdict == "narrower"

@@ -114,3 +114,32 @@ def test_large_schemas_are_asked_by_what_is_applied() -> None:
     assert [one.pointer for one in structgen.reasons(schema, '{"p7": {"m3": "abcd"}}').alone] == [
         "/$defs/p7/properties/m3/maxLength", "/properties/p7/$ref",
     ]  # fmt: skip
+
+
+D7 = "http://json-schema.org/draft-07/schema#"
+HIDING = {
+    "$schema": D7,
+    "$ref": "#/definitions/a",
+    "type": "array",
+    "$id": "http://x.test/hidden",
+    "definitions": {"a": {"type": "object", "properties": {"b": {"type": "string", "maxLength": 3}}}},
+}
+
+
+def test_definitions_next_to_a_reference_that_hides_its_siblings_are_named() -> None:
+    """The shape that generators for TypeScript write; what is hidden does not come to life where `$ref` is silenced."""
+    pointers = [one.pointer for one in structgen.reasons(HIDING, '{"b": "four"}').occurrences]
+    assert pointers == ["/$ref", "/definitions/a/properties/b/maxLength"]
+    broken = {one.pointer for one in structgen.examples(HIDING, 12, style="invalid")}
+    assert broken >= {"/definitions/a/type", "/definitions/a/properties/b/type"}
+    shorter = json.loads(json.dumps(HIDING).replace("3}", "2}"))
+    difference = structgen.compare(HIDING, shorter).old_only
+    assert difference is not None
+    assert [one.pointer for one in difference.keywords] == ["/definitions/a/properties/b/maxLength"]
+    ignored = [one.pointer for one in structgen.lint(HIDING) if one.rule == "ignored-keyword"]
+    assert ignored == ["/$id", "/type"]
+
+
+def test_a_keyword_and_a_subschema_that_both_refuse_are_named_together() -> None:
+    named = structgen.reasons({"type": "array", "const": 0, "not": {"minimum": 1}}, '"x"').together
+    assert [one.pointer for one in named] == ["/type", "/const", "/not"]
