@@ -214,10 +214,12 @@ class DocumentDrawing:
         elif spec.needs_pair:
             texts[1] = texts[0]
         elif spec.distinct:
-            texts = self._distinct(nodes, texts, share, member, spec.least)
+            texts = self._distinct(spec, nodes, texts, share, member)
         return b"[" + b",".join(texts) + b"]"
 
-    def _distinct(self, nodes: list[ValueNode], texts: list[bytes], room: int, member: str, least: int) -> list[bytes]:
+    def _distinct(
+        self, spec: ArraySpec, nodes: list[ValueNode], texts: list[bytes], room: int, member: str
+    ) -> list[bytes]:
         """The items, drawn again where one is there twice; where that does not help, shorter, or the cheapest."""
         seen: dict[object, bytes] = {}
         for node, drawn in zip(nodes, texts, strict=True):
@@ -230,9 +232,9 @@ class DocumentDrawing:
                 text = self._value(node, room, member)
             else:
                 break
-        if len(seen) >= least:
+        if len(seen) >= spec.least:
             return list(seen.values())
-        return self.values.distinct_texts(tuple(nodes[:least]), 0)
+        return self.values.distinct_texts(spec, 0, tuple(nodes[: spec.least]), 0)
 
     def _counted(self, spec: CountedSpec, room: int, member: str, slot: Slot | None) -> bytes:
         """A walk of its automaton, then the cheapest end."""
@@ -253,7 +255,7 @@ class DocumentDrawing:
         texts = [self._value(node, share, member) for node in nodes]
         values = {canonical(loads_exact(text.decode())) for text in texts}
         if spec.distinct and len(values) < len(texts):
-            texts = self.values.distinct_texts(self.values.items(spec) or (), 0)
+            texts = self.values.distinct_texts(spec, 0, self.values.items(spec) or (), 0)
         return b"[" + b",".join(texts) + b"]"
 
 

@@ -54,9 +54,16 @@ Items = tuple[ValueNode, ...]
 
 
 class DistinctItems(tuple[ValueNode, ...]):
-    """Items no two of which may be equal."""
+    """Items no two of which may be equal, of the array that they complete."""
 
-    __slots__ = ()
+    spec: ArraySpec | CountedSpec
+
+    @classmethod
+    def of(cls, spec: ArraySpec | CountedSpec, items: Items) -> DistinctItems:
+        """The items that complete an array of a spec."""
+        made = cls(items)
+        made.spec = spec
+        return made
 
 
 class Values:
@@ -150,7 +157,7 @@ class Values:
         if isinstance(choice, ValuePlan):
             parts = [self.member(member, depth + 1) for member in choice.members]
         elif isinstance(choice, DistinctItems):
-            parts = self.distinct_texts(choice, depth + 1)
+            parts = self.distinct_texts(choice.spec, 0, choice, depth + 1)
         else:
             parts = [self.text(node, depth + 1) for node in choice]
         opening, closing = (b"{", b"}") if isinstance(choice, ValuePlan) else (b"[", b"]")
@@ -175,24 +182,28 @@ class Values:
         for members in node.objects:
             yield from self._other_objects(members, depth)
 
-    def distinct_texts(self, nodes: Items, depth: int) -> list[bytes]:
-        """Texts of items that must differ; where there seem to be too few, the shortest is repeated."""
-        values: dict[ValueNode, Iterator[bytes]] = {}
-        used: dict[bytes, None] = {}
-        for node in nodes:
-            shortest = self.text(node, depth)
-            if shortest in used:
-                more = islice(values.setdefault(node, self.distinct(node, depth)), len(used) + MAX_PARTS)
-                shortest = next((text for text in more if text not in used), shortest)
-            used[shortest] = None
-        return list(used) if len(used) == len(nodes) else [self.text(node, depth) for node in nodes]
+    def distinct_texts(self, spec: ArraySpec | CountedSpec, start: int, nodes: Items, depth: int) -> list[bytes]:
+        """Texts of items that must differ: of ``nodes``, which complete an array from ``start`` on (see `items`); where
+        these have too few values, of others that do. Where there seem to be none, the shortest is repeated."""
+        new = _NewTexts(self, depth)
+        if all(map(new.take, nodes)):
+            return list(new.used)
+        if isinstance(spec, CountedSpec):
+            new = _NewTexts(self, depth)
+            if new.close(spec, start):
+                return list(new.used)
+        return [self.text(node, depth) for node in nodes]
 
     def _other_arrays(self, spec: ArraySpec | CountedSpec, depth: int) -> Iterator[bytes]:
         """The shortest array with an item more, or with another last one."""
         items = self.items(spec)
         if items is None:
             return
-        texts = self.distinct_texts(items, depth + 1) if spec.distinct else [self.text(n, depth + 1) for n in items]
+        texts = (
+            self.distinct_texts(spec, 0, items, depth + 1)
+            if spec.distinct
+            else [self.text(n, depth + 1) for n in items]
+        )
         if isinstance(spec, ArraySpec):
             for following, _ in spec.following(len(items)):
                 if following.live:
@@ -294,7 +305,7 @@ class Values:
             items = self.items(array, cost)
             total = NEVER if items is None else 2 + self._items_cost(items, cost)
             if items is not None and total < (best[0] if best else NEVER):
-                best = (total, DistinctItems(items) if array.distinct else items)
+                best = (total, DistinctItems.of(array, items) if array.distinct else items)
         for spec in node.objects:
             plan = self.objects.plan(Open(self.object_form(spec)), False, cost)
             if plan is not None:
@@ -335,6 +346,52 @@ class Values:
             assert spec.dfa is not None
             text = shortest_of_length(spec.dfa, spec.distances, state, max(spec.least - length, 0))
         return spelled(text)
+
+
+class _NewTexts:
+    """Texts of items, each of which differs from those before.
+
+    Attributes:
+        used: the texts, in order.
+    """
+
+    def __init__(self, values: Values, depth: int) -> None:
+        self._values, self._depth = values, depth
+        self._more: dict[ValueNode, Iterator[bytes]] = {}
+        self._next: dict[ValueNode, bytes] = {}
+        self.used: dict[bytes, None] = {}
+
+    def take(self, node: ValueNode) -> bool:
+        """Use a new text of a node; False: there seems to be none."""
+        text = self.new(node)
+        if text is not None:
+            self.used[text] = None
+        return text is not None
+
+    def new(self, node: ValueNode) -> bytes | None:
+        """A text of a node that is not used."""
+        text = self._next.get(node) or self._values.text(node, self._depth)
+        if text in self.used:
+            more = self._more.get(node)
+            if more is None:
+                more = self._more[node] = self._values.distinct(node, self._depth)
+            tried = islice(more, len(self.used) + MAX_PARTS)
+            text = next((text for text in tried if text not in self.used), text)
+        self._next[node] = text
+        return None if text in self.used else text
+
+    def close(self, spec: CountedSpec, state: int) -> bool:
+        """Use new items that lead from a state to one where the array may close. Of a solved spec each state has one
+        that leads nearer to it, whatever is used already (`CountedSpec.is_live`)."""
+        distance = spec.distances(lambda node: node.live)
+        while distance[state]:
+            nearer = [choice for choice in spec.live_choices(state) if distance[choice[1]] < distance[state]]
+            texts = [(text, after) for node, after in nearer if (text := self.new(node)) is not None]
+            if not texts:
+                return False
+            text, state = min(texts, key=lambda choice: len(choice[0]))
+            self.used[text] = None
+        return True
 
 
 def lettered(least: int, most: int | None) -> Iterator[bytes]:

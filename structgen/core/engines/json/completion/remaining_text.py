@@ -214,7 +214,10 @@ class RemainderWriter:
             return None
         if spec.distinct and sum(map(values.cost, nodes)) > MAX_BYTES:
             raise CompletionTooLongError.whole()
-        items = values.distinct_texts(nodes, depth) if spec.distinct else [values.text(node, depth) for node in nodes]
+        if spec.distinct:
+            items = values.distinct_texts(spec, start, nodes, depth)
+        else:
+            items = [values.text(node, depth) for node in nodes]
         text = lead + joined(items, b"," + values.line(depth)) if items else b""
         return text + (values.line(depth - 1) if begun or items else b"") + b"]"
 

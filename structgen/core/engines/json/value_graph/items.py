@@ -142,6 +142,9 @@ class ArraySpec:
         return {"items": items, "counts": [self.least, self.most], "distinct": self.distinct}
 
 
+UNREACHED = 1 << 30
+
+
 @dataclass(slots=True)
 class CountedState:
     """A state of a counted array: whether the array may close, and (node of the next item, state after it).
@@ -180,21 +183,25 @@ class CountedSpec:
     def is_live(self, live: Live, count: Count) -> bool:
         """Whether the array has a value, given which nodes have. Sets ``live`` (a state may close, or an item leads to
         a live one) and ``uncertain``."""
-        live_states = [state.closes for state in self.states]
-        distance = [0 if state.closes else 1 << 30 for state in self.states]
+        distance = self.distances(live)
+        self.live = [far < UNREACHED for far in distance]
+        self.uncertain = self.distinct and self.live[0] and not self._enough_distinct(distance, live, count)
+        return self.live[0] and not self.uncertain
+
+    def distances(self, live: Live) -> list[int]:
+        """The fewest items that lead from each state to one that may close, given which nodes have a value."""
+        distance = [0 if state.closes else UNREACHED for state in self.states]
         changed = True
         while changed:
             changed = False
-            for number in range(len(live_states) - 1, -1, -1):
-                steps = [
-                    distance[after] + 1 for node, after in self.following(number) if live_states[after] and live(node)
-                ]
-                if steps and min(steps) < distance[number]:
-                    distance[number] = min(steps)
-                    live_states[number] = changed = True
-        self.live = live_states
-        self.uncertain = self.distinct and live_states[0] and not self._enough_distinct(distance, live, count)
-        return live_states[0] and not self.uncertain
+            for number in range(len(distance) - 1, -1, -1):
+                nearest = min(
+                    (distance[after] for node, after in self.following(number) if live(node)), default=UNREACHED
+                )
+                if nearest + 1 < distance[number]:
+                    distance[number] = nearest + 1
+                    changed = True
+        return distance
 
     def _enough_distinct(self, distance: list[int], live: Live, count: Count) -> bool:
         """Whether every state surely leads to its end by new items, whatever items there are already."""
