@@ -49,7 +49,7 @@ def asked(http: httpx2.Client, prompt: Any = "the t", path: str = URL, **fields:
 def test_completions_are_those_of_the_library() -> None:
     made = fresh()
     crossing = 0
-    with serving(fresh()) as server, httpx2.Client(base_url=server.url) as http:
+    with serving(fresh()) as server, httpx2.Client(base_url=server.url, timeout=60) as http:
         for constraint, outputs in ((None, None), (CHOICES, {"choice": CHOICES})):
             for seed in range(4):
                 options: Any = {"temperature": 1.0, "max_new_tokens": 40, "heal_prompt": True}
@@ -78,7 +78,7 @@ def test_completions_are_those_of_the_library() -> None:
 
 def test_each_output_has_a_draw_of_its_own() -> None:
     made = fresh()
-    with serving(fresh()) as server, httpx2.Client(base_url=server.url) as http:
+    with serving(fresh()) as server, httpx2.Client(base_url=server.url, timeout=60) as http:
         choices = asked(http, prompt=["the t", "ab<e>"], n=3, seed=5).json()["choices"]
     for number, choice in enumerate(choices[:3]):
         single = made.generate("the t", temperature=1.0, seed=5 + number, max_new_tokens=40, heal_prompt=True)
@@ -157,7 +157,7 @@ def test_coroutines_have_it() -> None:
 
 
 def test_what_cannot_be_healed_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(fresh()) as server, httpx2.Client(base_url=server.url) as http:
+    with serving(fresh()) as server, httpx2.Client(base_url=server.url, timeout=60) as http:
         for fields in (
             {"prompt": [5, 6]},
             {"use_beam_search": True, "temperature": 0},
@@ -171,7 +171,7 @@ def test_what_cannot_be_healed_is_refused_by_name(monkeypatch: pytest.MonkeyPatc
             assert answer.json()["error"]["param"] == "structgen.heal_prompt", answer.json()
         monkeypatch.setattr(healing, "MOST_MEMORY", 1 << 18)
         assert "anywhere or nowhere" in asked(http, prompt="abababab" * 20).json()["error"]["message"]
-    with serving(generator()) as server, httpx2.Client(base_url=server.url) as http:
+    with serving(generator()) as server, httpx2.Client(base_url=server.url, timeout=60) as http:
         for path, fields in (
             ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}),
             ("/v1/responses", {"input": "x", "max_tokens": None}),
