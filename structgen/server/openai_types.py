@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import pydantic
 from pydantic import BeforeValidator, Field, create_model
 
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.tool_calls.definitions import MAX_TOOLS
+from structgen.errors import Place
 from structgen.generation.filters.table import FILTERS, Filter
 from structgen.generation.options import Spelling
 
@@ -44,6 +45,26 @@ class RequestPart(pydantic.BaseModel):
 def names_of(kind: type[RequestPart]) -> frozenset[str]:
     """The names that the fields of a part of a request have in JSON."""
     return frozenset(field.alias or name for name, field in kind.model_fields.items())
+
+
+def names_at(kind: type[RequestPart], path: Place) -> frozenset[str]:
+    """The names of the fields that the part at a place of a request may have."""
+    kinds = {kind}
+    for name in path:
+        if isinstance(name, str):
+            kinds = {each for one in kinds for each in _parts_of(one, name)}
+    return frozenset(name for one in kinds for name in names_of(one))
+
+
+def _parts_of(kind: type[RequestPart], name: str) -> Iterator[type[RequestPart]]:
+    """The kinds of parts that a field is, or has as items."""
+    fields = kind.model_fields.items()
+    waiting: list[Any] = [field.annotation for key, field in fields if name == (field.alias or key)]
+    while waiting:
+        given = waiting.pop()
+        if isinstance(given, type) and issubclass(given, RequestPart):
+            yield given
+        waiting += get_args(given)
 
 
 _TOKEN = re.compile("[0-9]{1,9}")

@@ -12,7 +12,15 @@ from structgen.core.untrusted_json import read_object
 from structgen.errors import Place, SpecificationError, dotted
 from structgen.options import near_name
 from structgen.server.errors import RequestError
-from structgen.server.openai_types import NESTED_SUCCESSORS, NEUTRAL, SUCCESSORS, RequestPart, names_of
+from structgen.server.openai_types import (
+    NESTED_SUCCESSORS,
+    NEUTRAL,
+    SUCCESSORS,
+    RequestPart,
+    StructgenExtension,
+    names_at,
+    names_of,
+)
 
 READ_AT_ONCE = 32 << 10
 """Bytes of a body that are read on the event loop: within a millisecond or two."""
@@ -45,47 +53,52 @@ def read_request(kind: type[_Request], fields: dict[str, Any]) -> _Request:
     others = (name for name in fields if name not in names)
     unknown = next((name for name in others if not _is_neutral(name, fields[name])), None)
     if unknown is not None:
-        raise _unsupported(unknown, sorted(names))
+        raise _unsupported(unknown, kind)
     given = {name: fields[name] for name in names if name in fields}
     try:
         return kind.model_validate(given)
     except pydantic.ValidationError as error:
-        raise _worst(error, given) from None
+        raise _worst(error, given, kind) from None
 
 
 def _is_neutral(name: str, value: Any) -> bool:
     return any(value == neutral and type(value) is type(neutral) for neutral in NEUTRAL.get(name, ()))
 
 
-def _unsupported(name: str, names: list[str], path: Place = ()) -> RequestError:
-    """The error for a field that is not supported."""
+def _unsupported(name: str, kind: type[RequestPart], path: Place = ()) -> RequestError:
+    """The error for a field that is not supported, at a place of a request of a kind."""
     successors = NESTED_SUCCESSORS if path else SUCCESSORS
     if name in successors:
         hint = f"use {successors[name]}"
     elif name.startswith("guided_"):
         hint = "see structured_outputs"
+    elif not path and name in names_of(StructgenExtension):
+        hint = f"use structgen.{name}"
+    elif path and name in names_of(kind):
+        hint = f"use the request's own {name!r}"
     elif name in NEUTRAL:
         hint = "leave it out"
     else:
-        near = near_name(name, names) if len(name) <= LONGEST_NAME else None
+        near = near_name(name, sorted(names_at(kind, path))) if len(name) <= LONGEST_NAME else None
         hint = f"did you mean {near!r}?" if near else "leave it out"
     return RequestError.at([*path, name], f"The field {name!r} is not supported; {hint}", "unsupported_parameter")
 
 
-def _worst(error: pydantic.ValidationError, body: Any) -> RequestError:
-    """The error deepest in the request: of alternatives, the one that fits best."""
+def _worst(error: pydantic.ValidationError, body: Any, kind: type[RequestPart]) -> RequestError:
+    """The error deepest in a request of a kind: of alternatives, the one that fits best."""
     faults = [
         (place_in(details["loc"], body, missing=details["type"] == "missing"), details)
         for details in error.errors(include_url=False, include_context=False)
     ]
-    path, details = max(faults, key=lambda pair: len(pair[0]))  # of equals, the first
+    # Of equals the first; what is missing may only be misspelled.
+    path, details = max(faults, key=lambda pair: (len(pair[0]), pair[1]["type"] != "missing"))
     alternatives = dict.fromkeys(str(each["msg"]) for where, each in faults if where == path)
-    if details["type"] == "extra_forbidden":
-        return _unsupported(str(path[-1]), [], path[:-1])
-    kind = str(details["type"])
-    if kind.startswith("union_tag"):
+    wrong = str(details["type"])
+    if wrong == "extra_forbidden":
+        return _unsupported(str(path[-1]), kind, path[:-1])
+    if wrong.startswith("union_tag"):
         code, message = "unsupported_value", details["msg"].replace("_kind()", "'type'")
-    elif kind == "missing":
+    elif wrong == "missing":
         code, message = "missing_required_parameter", "it is required"
     else:
         code, message = (

@@ -53,3 +53,9 @@ def test_commands_load_what_they_need(
     assert "structgen.cli.answer_commands" in modules
     assert modules.isdisjoint(forbidden), sorted(modules.intersection(forbidden))
     assert sum(name.startswith("structgen.") for name in modules) <= most
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "structgen", "--version"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0 and "structgen" in finished.stdout

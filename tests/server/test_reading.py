@@ -84,6 +84,23 @@ def test_refusals_name_the_successor(name: str, successor: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "pointer", "hint"),
+    [
+        ({"structgen": {"schema_in_promt": "none"}}, "/structgen/schema_in_promt", "did you mean 'schema_in_prompt'?"),
+        ({"structgen": {"sources": {"a": "b"}}}, "/structgen/sources", "use the request's own 'sources'"),
+        ({"spelling": "canonical"}, "/spelling", "use structgen.spelling"),
+        ({"messages": [{"role": "user", "contents": "x"}]}, "/messages/0/contents", "did you mean 'content'?"),
+        ({"structured_outputs": {"choices": ["a"]}}, "/structured_outputs/choices", "did you mean 'choice'?"),
+        ({"stream_options": {"nothing": 1}}, "/stream_options/nothing", "leave it out"),
+    ],
+)
+def test_fields_that_are_elsewhere_are_named(fields: dict[str, Any], pointer: str, hint: str) -> None:
+    error = refusal({**HELLO, **fields})
+    assert (error["code"], error["pointer"]) == ("unsupported_parameter", pointer)
+    assert hint in error["message"]
+
+
+@pytest.mark.parametrize(
     "fields",
     [
         {"modalities": ["text"], "audio": None, "functions": [], "web_search_options": None, "verbosity": "medium"},

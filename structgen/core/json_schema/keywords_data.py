@@ -131,6 +131,8 @@ def _documents(source: Any, pointer: Pointer) -> Mapping[str, Any] | Corpus:
         return source.source.texts if isinstance(source.source, Documents) else source.source
     if isinstance(source, str):
         _refuse_name(source, pointer)
+    if not isinstance(source, Mapping):
+        checks.refuse(pointer, _FORMS, source)
     form = checks.mapping(source, pointer)
     if form.keys() == {"text"}:
         return {"": form["text"]}
