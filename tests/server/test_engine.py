@@ -580,7 +580,7 @@ def test_an_output_that_takes_long_to_begin_holds_up_no_other_caller() -> None:
                 gate.wait(20)
             return make(request)
 
-        engine._writer.output = output  # type: ignore[method-assign]
+        engine._writer.output = output  # type: ignore
         greedy = [engine.submit([SequenceRequest([1], max_new_tokens=3, key="greedy")], "greedy") for _ in range(8)]
         await asyncio.to_thread(begun.wait, 10)
         other = engine.submit([SequenceRequest([1], max_new_tokens=3)], "other")

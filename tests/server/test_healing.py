@@ -172,11 +172,12 @@ def test_what_cannot_be_healed_is_refused_by_name(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(healing, "MOST_MEMORY", 1 << 18)
         assert "anywhere or nowhere" in asked(http, prompt="abababab" * 20).json()["error"]["message"]
     with serving(generator()) as server, httpx2.Client(base_url=server.url, timeout=60) as http:
-        for path, fields in (
+        endpoints: tuple[tuple[str, dict[str, Any]], ...] = (
             ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}),
             ("/v1/responses", {"input": "x", "max_tokens": None}),
-        ):
-            sent = {name: value for name, value in {**HEALED, **fields}.items() if value is not None}
+        )
+        for path, given in endpoints:
+            sent = {name: value for name, value in {**HEALED, **given}.items() if value is not None}
             error = http.post(path, json=sent).json()["error"]
             assert error["param"] == "structgen.heal_prompt" and "template" in error["message"]
         error = asked(http).json()["error"]  # a tokenizer that is no byte-level BPE

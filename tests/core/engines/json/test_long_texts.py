@@ -65,7 +65,7 @@ def test_the_same_as_byte_by_byte(number: int, monkeypatch: pytest.MonkeyPatch) 
             assert whole.is_accepting() == single.is_accepting()
             assert (whole.next_bytes() == single.next_bytes()).all()
             whole.rollback(1 if start < len(data) else 0)
-            whole.accept_bytes(memoryview(data[start:]))
+            whole.accept_bytes(memoryview(data[start:]))  # type: ignore[arg-type]
             assert (whole.next_bytes() == single.next_bytes()).all()
         else:  # nothing of it was taken
             twin = grammar.matcher()
