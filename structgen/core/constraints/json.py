@@ -301,23 +301,44 @@ def _from_type(source: Any) -> tuple[pydantic.TypeAdapter[Any], Derived]:
     from structgen.core.python_types.schemas import derive
     from structgen.core.python_types.signatures import arguments_type
 
-    advice = (
-        "Expected a JSON Schema (dict, bool, JSON text or path) or a type that pydantic reads: "
-        "a model, dataclass, TypedDict, enum, Literal, list[int], ..."
-    )
     try:
         if inspect.isroutine(source):  # of which pydantic would read a call, and make it
             source = arguments_type(source)
         adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
         return adapter, derive(adapter)
-    except (pydantic.errors.PydanticUserError, SchemaBuildError, TypeError, NameError, AttributeError) as error:
-        # PydanticUserError: also "no JSON Schema for this type" (PydanticInvalidForJsonSchema) and unread annotations.
+    except (
+        pydantic.errors.PydanticUserError,  # also "no JSON Schema for this type" and unread annotations
+        SchemaBuildError,
+        TypeError,
+        NameError,
+        AttributeError,
+        ImportError,  # EmailStr needs a package
+    ) as error:
         if type(source).__module__ != "typing" and _has_fields(type(source)):
             raise ConstraintError(f"{source!r:.200} is a value; give its class, {type(source).__name__}.") from error
         reason = str(getattr(error, "message", None) or error).partition(". ")[0].rstrip(".")
         first, last = reason.splitlines()[0], reason.splitlines()[-1]
         reason = f"{first} {last.strip()}" if isinstance(error, SchemaBuildError) else first
-        raise ConstraintError(f"Cannot read {source!r:.200} as a constraint: {reason}. {advice}") from error
+        reason = "" if reason.startswith("Unable to generate pydantic-core schema") else f": {reason}"
+        advice = "" if isinstance(error, ImportError) else f" {_advice(source)}"
+        raise ConstraintError(f"Cannot read {source!r:.200} as a constraint{reason}.{advice}") from error
+
+
+def _advice(source: Any) -> str:
+    """What to give in place of something that is no type."""
+    if isinstance(source, re.Pattern):
+        return f"Give {{'type': 'string', 'pattern': {source.pattern!r}}}; or give regex(...) to generate."
+    if isinstance(source, (list, tuple)) and source:
+        shown = repr(list(source))[1:-1]
+        if all(isinstance(one, str) for one in source) and len(shown) < 100:
+            return f"Give Literal[{shown}]; or give choice([{shown}]) to generate."
+        if all(isinstance(one, type) for one in source):
+            kind, between = ("list", " | ") if isinstance(source, list) else ("tuple", ", ")
+            return f"Give {kind}[{between.join(one.__name__ for one in source)}]."
+    return (
+        "Expected a JSON Schema (dict, bool, JSON text or path) or a type that pydantic reads: "
+        "a model, dataclass, TypedDict, enum, Literal, list[int], ..."
+    )
 
 
 def _has_fields(kind: type) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import json
+import re
+import sys
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -164,11 +166,23 @@ def test_the_instruction_shows_the_schema() -> None:
         (None.__class__.__mro__, ConstraintError, "as a constraint"),
         (lambda *given: 0, ConstraintError, "stands for any number of arguments"),
         (type("Opaque", (), {}), ConstraintError, "as a constraint"),
+        (["a", "b"], ConstraintError, r"Give Literal\['a', 'b'\]; or give choice"),
+        (re.compile("a+"), ConstraintError, r"'pattern': 'a\+'"),
+        ([int, str], ConstraintError, r"Give list\[int \| str\]\."),
+        ((int, str), ConstraintError, r"Give tuple\[int, str\]\."),
     ],
 )
 def test_bad_sources_raise(source: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         json_schema(source)
+
+
+def test_a_missing_package_of_pydantic_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "email_validator", None)
+    with pytest.raises(
+        ConstraintError, match="email-validator is not installed"
+    ):
+        json_schema(pydantic.EmailStr)
 
 
 def test_a_schema_nested_too_deeply_raises() -> None:
