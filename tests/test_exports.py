@@ -49,6 +49,10 @@ def test_no_package_hides_a_function_of_its_name(first: str) -> None:
 
 
 def test_other_names_are_refused() -> None:
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'stream'; it is a method of generators: structgen\.Generator\(\)"
+    ):
+        structgen.stream  # type: ignore  # noqa: B018
     with pytest.raises(AttributeError, match="'structgen' has no attribute 'Generater'"):
         structgen.Generater  # type: ignore[attr-defined]  # noqa: B018
     assert set(structgen.__all__) <= set(dir(structgen))

@@ -532,7 +532,10 @@ class Output:
         if self._matcher is not None:
             self._matcher.reset()
             if not (self._matcher.accept_bytes(bytes(self._bytes)) and self._matcher.is_accepting()):
-                self._fail_incomplete("A stop string came before the output was complete")
+                self._fail_incomplete(
+                    "A stop string came before the output was complete",
+                    "Leave out stop strings that occur within outputs; the constraint ends them",
+                )
         self.finish_reason = "stop"
         self._stop_clock()
 
@@ -548,13 +551,14 @@ class Output:
         counts = {} if self._matcher is None else self._matcher.stats
         self.stats.monitors = {name: counts[name] for name in COUNTS if name in counts}
 
-    def _fail_incomplete(self, what: str) -> None:
+    def _fail_incomplete(self, what: str, advice: str = "") -> None:
         plan = b"" if self._closer is None else self._closer.completion()
         shortest = self._speller.fewest(plan) if len(plan) <= MOST_SPELLED else None
         need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else f"more; it has {len(plan):,} bytes"
         raise IncompleteOutputError(
             f"{what}: {self.remaining} of {self._budget} tokens are left after {_tail(self.text)!r}, "
-            f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. Raise max_new_tokens to {need}.",
+            f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. "
+            f"{advice or f'Raise max_new_tokens to {need}'}.",
             partial=self.text,
         )
 

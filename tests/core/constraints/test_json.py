@@ -179,9 +179,7 @@ def test_bad_sources_raise(source: Any, error: type[Exception], message: str) ->
 
 def test_a_missing_package_of_pydantic_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "email_validator", None)
-    with pytest.raises(
-        ConstraintError, match="email-validator is not installed"
-    ):
+    with pytest.raises(ConstraintError, match="email-validator is not installed"):
         json_schema(pydantic.EmailStr)
 
 
