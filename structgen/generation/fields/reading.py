@@ -176,7 +176,8 @@ class TreePaths:
         elif len(self._open) >= MAX_OPEN:
             self._reader.drop(self._open.pop(next(each for each in self._open if each not in needed)))
         text = [*self._prompt, *self._output[:length]]
-        self._open[length], held = self._reader.open(text, self._salt)
+        following = [] if () in tree.nodes else tree.tokens[:1]  # of the last token, what comes after it is not asked
+        self._open[length], held = self._reader.open([*text, *following], self._salt)
         return text[held:]
 
 

@@ -29,6 +29,8 @@ from structgen.generation.fields.events import Decider
 from structgen.generation.sampling import allowed_token_ids, masked_log_probs, to_numpy
 
 Path = tuple[int, ...]
+LEFT_OPEN = 0.9  # of ``eps``: paths that weigh so little together are not asked; what others leave open is as little
+LIGHT = 1e-3  # of ``eps``: the masked mass of a path that is not looked at
 MAX_ASKED = 64  # paths of a walk that are read in one call
 
 
@@ -175,8 +177,8 @@ class EventWalk:
         return math.fsum(self.sums.local.values()) + math.fsum(each.local for each in self._open.values())
 
     def _heaviest(self) -> tuple[list[Path], int]:
-        """The heaviest open paths, until what is left is below half of ``eps``, of either measure; how many of them
-        are above ``eps`` alone: what follows these is needed, too."""
+        """The heaviest open paths, until what is left is below ``LEFT_OPEN`` of ``eps``, of either measure; how many of
+        them are above ``eps`` alone: what follows these is needed, too."""
         decided, _ = self._masses()
         of_mass, of_local = decided + self.remaining or 1.0, self._local_total() or 1.0
 
@@ -186,7 +188,7 @@ class EventWalk:
         order = sorted(((weight(each), path) for path, each in self._open.items()), reverse=True)
         remaining, asked = math.fsum(each for each, _ in order), list[Path]()
         for each, path in order[: min(MAX_ASKED, self._left)]:
-            if remaining <= self._eps / 2 or each <= 0:
+            if remaining <= self._eps * LEFT_OPEN or each <= 0:
                 break
             asked.append(path)
             remaining -= each
@@ -194,8 +196,9 @@ class EventWalk:
         return asked or [path for _, path in order[:1]], heavy
 
     def _look_at(self, path: Path, each: _Open) -> None:
-        """See whether an open path can become one event only."""
-        if each.is_looked_at or len(each.data) < len(self._gap):
+        """See whether an open path can become one event only. Of the lightest it is not worth the time: they count as
+        if they could become any."""
+        if each.is_looked_at or each.local < self._eps * LIGHT or len(each.data) < len(self._gap):
             return
         each.is_looked_at = True
         self._accept(path)
