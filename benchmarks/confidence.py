@@ -10,6 +10,7 @@ wrong, and how far they are from the shares that come true, before and after tem
     python benchmarks/confidence.py --questions 200 --votes      # nine independent draws, three distinct ones
     python benchmarks/confidence.py --questions 20 --refine      # calls of the second pass over a draft in JSON
     python benchmarks/confidence.py --questions 10 --cost        # what reading three fields takes, beside writing them
+    python benchmarks/confidence.py --record                     # the record of docs/images/draw.py
 """
 
 from __future__ import annotations
@@ -138,6 +139,25 @@ def costs(generator: Generator, count: int) -> None:
         )
 
 
+RECORD = "Maria flies to Rome twice a week. At home in Oslo a parrot and a dog wait for her."
+
+
+def record(generator: Generator) -> None:
+    """The numbers of the picture in docs/confidence.md."""
+    members = {
+        "profession": {"enum": ["teacher", "nurse", "pilot", "baker"]},
+        "city": {"enum": ["Oslo", "Rome"]},
+        "has_pet": {"type": "boolean"},
+        "age_group": {"enum": ["child", "adult"]},
+    }
+    schema = {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
+    fields = generator.generate(RECORD, schema, fields=True).fields
+    for pointer, field in fields.items():
+        options = ", ".join(f"{option.value!r} {option.prob:.2f}" for option in field.value.options)
+        print(f"{pointer} {field.written!r} {field.prob:.2f}, kept {field.value.kept:.1g}: {options}")
+    print(f"{fields.calls} calls, {fields.tokens} tokens")
+
+
 def main() -> None:
     """Ask, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -148,6 +168,7 @@ def main() -> None:
     parser.add_argument("--votes", action="store_true", help="judge votes instead")
     parser.add_argument("--refine", action="store_true", help="count the calls of second passes instead")
     parser.add_argument("--cost", action="store_true", help="measure what reading fields takes instead")
+    parser.add_argument("--record", action="store_true", help="read the fields of one record instead")
     parser.add_argument("--backend", choices=["llamacpp", "transformers"], help="what runs the model")
     arguments = parser.parse_args()
     generator = Generator(arguments.model, backend=arguments.backend)
@@ -155,6 +176,9 @@ def main() -> None:
         if getattr(arguments, name):
             measure(generator, arguments.questions)
             return
+    if arguments.record:
+        record(generator)
+        return
     beliefs, truths, greedy, calls, tokens, started = list[Belief](), list[str](), 0, 0, 0, time.process_time()
     for seed in range(arguments.questions):
         prompt, key, truth = question(seed)

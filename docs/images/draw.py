@@ -132,12 +132,12 @@ def distortion() -> list[str]:
 
 
 def confidence() -> list[str]:
-    """A record whose fields carry their numbers: what the built-in model gave to each of four (docs/confidence.md)."""
+    """A record whose fields carry their numbers: what `benchmarks/confidence.py --record` prints."""
     fields = [
-        ("profession", '"pilot"', 0.43, "0.0002", '"teacher" 0.45, "baker" 0.08, "nurse" 0.04'),
-        ("city", '"Oslo"', 0.76, "0.31", '"Rome" 0.24'),
-        ("has_pet", "true", 0.73, "0.007", "false 0.27"),
-        ("age_group", '"adult"', 0.96, "0.007", '"child" 0.04'),
+        ("profession", '"baker"', 0.09, "0.0006", '"teacher" 0.73, "pilot" 0.14, "nurse" 0.04'),
+        ("city", '"Oslo"', 0.73, "0.04", '"Rome" 0.27'),
+        ("has_pet", "true", 0.63, "0.8", "false 0.37"),
+        ("age_group", '"adult"', 0.94, "0.006", '"child" 0.06'),
     ]
     parts = [text(220, 24, "prob", "small"), text(370, 24, "kept", "small"), text(440, 24, "others", "small")]
     for number, (name, value, prob, kept, others) in enumerate(fields):
