@@ -18,6 +18,7 @@ import pytest
 import structgen
 from structgen.errors import GenerationError, IncompleteOutputError, MaskTimeoutError, OptionsError
 from structgen.generation.generator import Generator
+from structgen.generation.models.threads import Asking, at_once
 from structgen.generation.models.tiny import TinyModel, TinyReader
 from structgen.generation.sampling import SamplingParams
 from structgen.server.engine import AsyncEngine
@@ -574,11 +575,11 @@ def test_an_output_that_takes_long_to_begin_holds_up_no_other_caller() -> None:
     async def scenario(engine: AsyncEngine) -> None:
         make = engine._writer.output
 
-        def output(request: SequenceRequest, *_: Any) -> Any:
+        def output(request: SequenceRequest, asking: Asking = at_once) -> Any:
             if request.key == "greedy":
                 begun.set()
                 gate.wait(20)
-            return make(request)
+            return make(request, asking)
 
         engine._writer.output = output  # type: ignore
         greedy = [engine.submit([SequenceRequest([1], max_new_tokens=3, key="greedy")], "greedy") for _ in range(8)]
