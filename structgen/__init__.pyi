@@ -72,8 +72,8 @@ from structgen.core.monitors.jedi_names import JediMonitor as JediMonitor
 from structgen.core.monitors.protocol import TerminalMonitor as TerminalMonitor
 from structgen.core.monitors.protocol import ToolFailure as ToolFailure
 from structgen.core.monitors.protocol import TriggerMonitor as TriggerMonitor
-from structgen.core.monitors.sqlite import SqliteSchema as SqliteSchema
 from structgen.core.monitors.sqlite import sqlite_terminals as sqlite_terminals
+from structgen.core.monitors.sqlite_schema import SqliteSchema as SqliteSchema
 from structgen.core.monitors.tools import ToolMonitor as ToolMonitor
 from structgen.core.python_types.data_marks import OneOf as OneOf
 from structgen.core.python_types.data_marks import QuoteOf as QuoteOf

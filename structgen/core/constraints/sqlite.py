@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from itertools import count, islice
 
 from structgen.core.constraints.text import GbnfConstraint, gbnf
-from structgen.core.monitors.sqlite import ALIASES, SqliteSchema, sqlite_terminals
+from structgen.core.monitors.sqlite import ALIASES, sqlite_terminals
+from structgen.core.monitors.sqlite_schema import SqliteSchema, folded
 
 _SELECT = r"""
-root ::= ("SELECT " "DISTINCT "? items from group? order? | compound (" ORDER BY 1" " DESC"?)?) limit?
+root ::= ("WITH " FIRST made (", " SECOND made)? " ")? query limit?
+query ::= "SELECT " "DISTINCT "? items from group? order? | compound (" ORDER BY 1" " DESC"?)?
 items ::= "*" | item (", " item)*
 item ::= early | aggregate | "(SELECT " ("count(*)" | called) " FROM " TABLES (" WHERE " simple)? ")"
 early ::= called | "CASE" (" WHEN " simple " THEN " result)+ (" ELSE " result)? " END"
@@ -17,6 +20,10 @@ simple ::= comparison ((" AND " | " OR ") comparison)*
 comparison ::= called " " compared " " (literal | called) | called " IS " "NOT "? "NULL" | called " NOT"? " LIKE " text
 result ::= literal | called
 compound ::= one (union one)+ | two (union two)+ | three (union three)+
+made ::= "(c1) AS (SELECT " item inner (union "SELECT " item inner)* limit? ")"
+  | "(c1, c2) AS (SELECT " item ", " item inner (union "SELECT " item ", " item inner)* limit? ")"
+  | "(c1, c2, c3) AS (SELECT " item ", " item ", " item inner limit? ")"
+inner ::= " FROM " TABLES (" WHERE " simple)? group?
 union ::= " UNION " | " UNION ALL " | " EXCEPT " | " INTERSECT "
 one ::= "SELECT " item from group?
 two ::= "SELECT " item ", " item from group?
@@ -39,15 +46,16 @@ compared ::= "=" | "<>" | "<" | "<=" | ">" | ">="
 literal ::= "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,9})? | text
 text ::= "'" ([^'\x00-\x1f] | "''"){0,200} "'"
 """
-# Before its FROM a SELECT holds no JOIN: where no table may be joined, a statement must be able to end without a name.
+# Before its FROM a SELECT holds no JOIN, and one in WITH none at all: where no table may be joined, a statement must be
+# able to end without a name. There is no WITH RECURSIVE: SQLite prepares what never ends, too.
 
 
 def sqlite_select(database: sqlite3.Connection | SqliteSchema, aliases: Iterable[str] = ALIASES) -> GbnfConstraint:
     """A SELECT statement that SQLite prepares, in which every table and column exists. The value is its text.
 
     It has joins, subqueries as values and after IN, CASE, conditions, groups, aggregates, UNION and its like (of one to
-    three columns), order and limit; keywords are capitals, with one blank between words. For a grammar of your own see
-    ``sqlite_terminals``.
+    three columns), order and limit, and up to two tables of its own, ``WITH q1(c1, c2) AS (SELECT ...)``; keywords are
+    capitals, with one blank between words. For a grammar of your own see ``sqlite_terminals``.
 
     Args:
         database: an open connection, whose names are read once, or what was read of one.
@@ -56,4 +64,9 @@ def sqlite_select(database: sqlite3.Connection | SqliteSchema, aliases: Iterable
     Raises:
         ConstraintError: the database has no tables; an alias that is none.
     """
-    return gbnf(_SELECT, terminals=sqlite_terminals(database, aliases))
+    schema = database if isinstance(database, SqliteSchema) else SqliteSchema.read(database)
+    tables = {folded(table) for table in schema.tables}
+    free = (name for number in count(1) if (name := f"q{number}") not in tables)
+    made = tuple(islice(free, 2))
+    source = _SELECT.replace("FIRST", f'"{made[0]}"').replace("SECOND", f'"{made[1]}"')
+    return gbnf(source, terminals=sqlite_terminals(schema, aliases, made))

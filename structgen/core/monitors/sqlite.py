@@ -4,111 +4,32 @@ Names are SQLite's: ASCII case does not matter, what is no plain word or is a ke
 is looked up as SQLite does it: in the tables of its SELECT, then in those around it, by name, or by table or alias and
 name; in each SELECT it must be in one table only. Columns before FROM are of one table, or of two that a foreign key
 links, so that the tables that follow can always be named.
+
+``WITH q1(c1, c2) AS (...)`` makes a table of the statement: of the names that the terminals were told, with the columns
+that stand in its parentheses, from the end of its SELECT on.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 from structgen.core.bounded_cache import BoundedCache
+from structgen.core.monitors.sqlite_schema import KEYWORDS, WORD, SqliteSchema, folded, spelled
 from structgen.core.text_sets.names import NameSet
 from structgen.errors import ConstraintError
 
 ALIASES = ("t1", "t2", "t3")
+WITH_COLUMNS = ("c1", "c2", "c3")
 MAX_ANSWERS = 256
+MAX_DATABASES = 64  # with tables of statements, each by these
 _TOKEN = re.compile(r"""'(?:[^']|'')*'?|"(?:[^"]|"")*"?|[\w$]+|[^\s\w]""", re.ASCII)
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ALL_KEYWORDS = """
-ABORT ACTION ADD AFTER ALL ALTER ALWAYS ANALYZE AND AS ASC ATTACH AUTOINCREMENT BEFORE BEGIN BETWEEN BY CASCADE CASE
-CAST CHECK COLLATE COLUMN COMMIT CONFLICT CONSTRAINT CREATE CROSS CURRENT CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP
-DATABASE DEFAULT DEFERRABLE DEFERRED DELETE DESC DETACH DISTINCT DO DROP EACH ELSE END ESCAPE EXCEPT EXCLUDE EXCLUSIVE
-EXISTS EXPLAIN FAIL FALSE FILTER FIRST FOLLOWING FOR FOREIGN FROM FULL GENERATED GLOB GROUP GROUPS HAVING IF IGNORE
-IMMEDIATE IN INDEX INDEXED INITIALLY INNER INSERT INSTEAD INTERSECT INTO IS ISNULL JOIN KEY LAST LEFT LIKE LIMIT MATCH
-MATERIALIZED NATURAL NO NOT NOTHING NOTNULL NULL NULLS OF OFFSET ON OR ORDER OTHERS OUTER OVER PARTITION PLAN PRAGMA
-PRECEDING PRIMARY QUERY RAISE RANGE RECURSIVE REFERENCES REGEXP REINDEX RELEASE RENAME REPLACE RESTRICT RETURNING
-RIGHT ROLLBACK ROW ROWS SAVEPOINT SELECT SET TABLE TEMP TEMPORARY THEN TIES TO TRANSACTION TRIGGER TRUE UNBOUNDED
-UNION UNIQUE UPDATE USING VACUUM VALUES VIEW VIRTUAL WHEN WHERE WINDOW WITH WITHOUT
-"""  # of SQLite 3.50, and the names of truth values
-KEYWORDS = frozenset(_ALL_KEYWORDS.split())
 _ENDS_TABLES = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "ON"})
-
-
-def spelled(name: str) -> str:
-    """A name as SQL writes it."""
-    if _WORD.fullmatch(name) and name.upper() not in KEYWORDS:
-        return name
-    return '"' + name.replace('"', '""') + '"'
-
-
-def folded(text: str) -> str:
-    """A name without its quotes and without ASCII case, by which SQLite compares names."""
-    if text[:1] == '"':
-        text = text[1:-1].replace('""', '"')
-    return "".join(char.lower() if char.isascii() else char for char in text)
-
-
-_Link = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True)
-class SqliteSchema:
-    """Tables and views of a database, and what links them.
-
-    Attributes:
-        tables: the columns, by table.
-        links: foreign keys of one column: table, column, the table and the column that it refers to.
-    """
-
-    tables: dict[str, tuple[str, ...]]
-    links: tuple[_Link, ...] = ()
-
-    def __hash__(self) -> int:
-        return hash((tuple(self.tables.items()), self.links))
-
-    @classmethod
-    def read(cls, connection: sqlite3.Connection) -> SqliteSchema:
-        """That of an open database: its tables and the views that can be read, hidden columns left out.
-
-        Raises:
-            ConstraintError: it has none.
-        """
-        query = (
-            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-        )
-        tables: dict[str, tuple[str, ...]] = {}
-        for (table,) in connection.execute(query + " ORDER BY name").fetchall():
-            try:
-                connection.execute(f"EXPLAIN SELECT * FROM {spelled(table)}")
-                columns = connection.execute(f"PRAGMA table_xinfo({spelled(table)})").fetchall()
-            except sqlite3.Error:  # a view of what is no longer there, a module that is not loaded
-                continue
-            tables[table] = tuple(name for _, name, *_, hidden in columns if hidden != 1)
-        if not tables:
-            raise ConstraintError("the database has no tables to ask about")
-        return cls(tables, tuple(cls._links(connection, tables)))
-
-    @staticmethod
-    def _links(connection: sqlite3.Connection, tables: Mapping[str, tuple[str, ...]]) -> Iterator[_Link]:
-        by_name = {folded(name): name for name in tables}
-        for table in tables:
-            keys = connection.execute(f"PRAGMA foreign_key_list({spelled(table)})").fetchall()
-            numbers = [key[0] for key in keys]
-            for number, _, other, column, target, *_ in keys:
-                other = by_name.get(folded(other))
-                if other is None or numbers.count(number) > 1:
-                    continue
-                if target is None:  # the primary key is meant
-                    primary = [c[1] for c in connection.execute(f"PRAGMA table_info({spelled(other)})") if c[5]]
-                    target = primary[0] if len(primary) == 1 else None
-                columns = {folded(name): name for name in tables[other]}
-                if target is not None and folded(target) in columns:
-                    yield table, column, other, columns[folded(target)]
 
 
 class _Reference(NamedTuple):
@@ -140,16 +61,48 @@ class _Scope:
 
 
 class _Database:
-    """The names of a schema with aliases, folded and as they are written, and what statements may name next."""
+    """The names of a schema with aliases, folded and as they are written, and what statements may name next.
 
-    def __init__(self, schema: SqliteSchema, aliases: Iterable[str]) -> None:
+    Args:
+        with_tables: names that tables of a statement may have.
+    """
+
+    def __init__(self, schema: SqliteSchema, aliases: Iterable[str], with_tables: Iterable[str] = ()) -> None:
         self.schema = schema
-        self.aliases = tuple(aliases)
+        self.aliases, self.with_tables = tuple(aliases), tuple(with_tables)
+        self._extended: BoundedCache[tuple[str, tuple[str, ...]], _Database] = BoundedCache(MAX_DATABASES)
         self.columns = {folded(table): {folded(c): c for c in columns} for table, columns in schema.tables.items()}
         self.sources: dict[str, _Tables] = dict(self._sources())
         self.joins = {text: name for text, name in self._joins()}
         self.references: dict[str, _Reference] = dict(self._references())
         self.all_references = frozenset(self.references.values())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Database, (self.schema, self.aliases, self.with_tables)
+
+    @property
+    def made(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The tables of the statement, with their columns."""
+        return tuple(each for each in self.schema.tables.items() if each[0] in self.with_tables)
+
+    @cached_property
+    def widest(self) -> _Database:
+        """With all tables that a statement may make."""
+        database = self
+        for name in self.with_tables:
+            database = database.extended(name, WITH_COLUMNS)
+        return database
+
+    def extended(self, name: str, columns: tuple[str, ...]) -> _Database:
+        """With one more table; itself if no table of a statement has such a name, or such columns."""
+        is_named = name in self.with_tables and set(columns) <= set(WITH_COLUMNS)
+        if not is_named or len(set(columns)) < len(columns) or folded(name) in self.columns:
+            return self
+        database = self._extended.get((name, columns))
+        if database is None:
+            schema = SqliteSchema({**self.schema.tables, name: columns}, self.schema.links)
+            database = self._extended.put((name, columns), _Database(schema, self.aliases, self.with_tables))
+        return database
 
     def _sources(self) -> Iterator[tuple[str, _Tables]]:
         """What may stand after FROM: a table, with an alias or without, and two that are linked."""
@@ -204,10 +157,16 @@ class _Database:
 
 
 class _Statement:
-    """The SELECTs that a text is in, outermost first."""
+    """The SELECTs that a text is in, outermost first.
+
+    Attributes:
+        scopes: they.
+        database: with the tables that the statement has made so far.
+    """
 
     def __init__(self, database: _Database, text: str) -> None:
-        self._database = database
+        self.database = database
+        self._made: tuple[str, tuple[str, ...]] | None = None  # the table that the SELECT in parentheses is of
         self._frames: list[_Scope | None] = []
         tokens = [token for token in _TOKEN.findall(text) if token[0] != "'"]
         number = 0
@@ -223,8 +182,12 @@ class _Statement:
             self._frames.append(None)
         elif token == ")":
             del self._frames[-1:]
+            if not self._frames and self._made is not None:
+                self.database, self._made = self.database.extended(*self._made), None
         elif word == "SELECT":
             self._frames[-1:] = [_Scope()]
+        elif not self._frames and word not in KEYWORDS:
+            return self._with(tokens, number)
         elif scope is None or (number and tokens[number - 1].upper() == "AS"):
             pass
         elif word in ("FROM", "JOIN"):
@@ -234,6 +197,14 @@ class _Statement:
         elif word not in KEYWORDS and (token[0] == '"' or token[0].isalpha() or token[0] == "_"):
             return self._reference(scope, tokens, number)
         return 1
+
+    def _with(self, tokens: list[str], number: int) -> int:
+        """A table of the statement: its name, its columns in parentheses, AS."""
+        if tokens[number + 1 : number + 2] != ["("] or ")" not in tokens[number:]:
+            return 1
+        end = tokens.index(")", number)
+        self._made = tokens[number], tuple(tokens[number + 2 : end : 2])
+        return end - number + 1
 
     def _table(self, scope: _Scope, tokens: list[str], number: int) -> int:
         scope.phase = "tables"
@@ -252,7 +223,7 @@ class _Statement:
         reference = _Reference("", folded(tokens[number]))
         if is_of_table:
             reference = _Reference(folded(tokens[number]), folded(following[1]))
-        if reference not in self._database.all_references:
+        if reference not in self.database.all_references:
             return 1
         if scope.phase == "items":
             scope.references.add(reference)
@@ -275,15 +246,17 @@ class _SqliteMonitor:
 
     def suggest(self, text: str) -> NameSet | tuple[str, ...]:
         """See `structgen.core.monitors.protocol.Monitor`."""
-        scopes = _Statement(self._database, text).scopes
-        key = tuple((scope.phase, frozenset(scope.references), scope.tables, frozenset(scope.free)) for scope in scopes)
+        statement = _Statement(self._database, text)
+        database, scopes = statement.database, statement.scopes
+        asked = ((scope.phase, frozenset(scope.references), scope.tables, frozenset(scope.free)) for scope in scopes)
+        key = database.made, *asked
         answer = self._answers.get(key)
         if answer is None:
-            names = tuple(self._names(scopes)) if scopes else ()
+            names = tuple(self._names(database, scopes)) if scopes else ()
             answer = self._answers.put(key, NameSet.build(names) if names else ())
         return answer
 
-    def _names(self, scopes: list[_Scope]) -> Iterator[str]:
+    def _names(self, database: _Database, scopes: list[_Scope]) -> Iterator[str]:
         raise NotImplementedError
 
 
@@ -293,11 +266,11 @@ class SqliteTables(_SqliteMonitor):
     @cached_property
     def names(self) -> NameSet:
         """See `structgen.core.monitors.protocol.TerminalMonitor`."""
-        return NameSet.build(self._database.sources)
+        return NameSet.build(self._database.widest.sources)
 
-    def _names(self, scopes: list[_Scope]) -> Iterator[str]:
+    def _names(self, database: _Database, scopes: list[_Scope]) -> Iterator[str]:
         references = scopes[-1].references
-        return (text for text, tables in self._database.sources.items() if self._database.fits(references, tables))
+        return (text for text, tables in database.sources.items() if database.fits(references, tables))
 
 
 class SqliteJoins(_SqliteMonitor):
@@ -306,13 +279,13 @@ class SqliteJoins(_SqliteMonitor):
     @cached_property
     def names(self) -> NameSet:
         """See `structgen.core.monitors.protocol.TerminalMonitor`."""
-        return NameSet.build(self._database.joins)
+        return NameSet.build(self._database.widest.joins)
 
-    def _names(self, scopes: list[_Scope]) -> Iterator[str]:
+    def _names(self, database: _Database, scopes: list[_Scope]) -> Iterator[str]:
         scope = scopes[-1]
         taken = {name for name, _ in scope.tables}
-        for text, (name, table) in self._database.joins.items():
-            if name not in taken and scope.free.isdisjoint(self._database.columns[table]):
+        for text, (name, table) in database.joins.items():
+            if name not in taken and scope.free.isdisjoint(database.columns[table]):
                 yield text
 
 
@@ -322,10 +295,10 @@ class SqliteColumns(_SqliteMonitor):
     @cached_property
     def names(self) -> NameSet:
         """See `structgen.core.monitors.protocol.TerminalMonitor`."""
-        return NameSet.build(self._database.references)
+        return NameSet.build(self._database.widest.references)
 
-    def _names(self, scopes: list[_Scope]) -> Iterator[str]:
-        database, scope = self._database, scopes[-1]
+    def _names(self, database: _Database, scopes: list[_Scope]) -> Iterator[str]:
+        scope = scopes[-1]
         if scope.phase != "items":
             yield from (text for text, one in database.references.items() if database.is_known(one, scopes))
             return
@@ -336,7 +309,7 @@ class SqliteColumns(_SqliteMonitor):
 
 
 def sqlite_terminals(
-    database: sqlite3.Connection | SqliteSchema, aliases: Iterable[str] = ALIASES
+    database: sqlite3.Connection | SqliteSchema, aliases: Iterable[str] = ALIASES, with_tables: Iterable[str] = ()
 ) -> dict[str, SqliteTables | SqliteJoins | SqliteColumns]:
     """Terminals of a grammar of SELECT statements whose names are those of a database: give them as ``terminals=``.
 
@@ -347,14 +320,21 @@ def sqlite_terminals(
     Args:
         database: an open connection, which is read once, or what was read of one.
         aliases: names that tables may be given (``orders AS t1``).
+        with_tables: names of tables that the grammar makes: after ``WITH q1(c1, c2) AS (SELECT ...)`` there is ``q1``
+            with these columns, of ``c1``, ``c2`` and ``c3`` each once. A SELECT in such parentheses has no ``JOINED``.
 
     Raises:
-        ConstraintError: no tables; an alias that is none.
+        ConstraintError: no tables; a name that is none, or that a table of the database has.
     """
     schema = database if isinstance(database, SqliteSchema) else SqliteSchema.read(database)
-    aliases = tuple(aliases)
-    for alias in aliases:
-        if not isinstance(alias, str) or not _WORD.fullmatch(alias) or alias.upper() in KEYWORDS:
-            raise ConstraintError(f"an alias is a word that is no keyword of SQL, not {alias!r:.100}")
-    names = _Database(schema, aliases)
+    aliases, with_tables = tuple(aliases), tuple(with_tables)
+    for name in (*aliases, *with_tables):
+        if not isinstance(name, str) or not WORD.fullmatch(name) or name.upper() in KEYWORDS:
+            raise ConstraintError(f"an alias is a word that is no keyword of SQL, not {name!r:.100}")
+    taken = {folded(table) for table in schema.tables}
+    for name in with_tables:
+        if folded(name) in taken:
+            raise ConstraintError(f"a statement cannot make the table {name!r:.100}: there is one; choose another name")
+        taken.add(folded(name))
+    names = _Database(schema, aliases, with_tables)
     return {"TABLES": SqliteTables(names), "JOINED": SqliteJoins(names), "COLUMN": SqliteColumns(names)}

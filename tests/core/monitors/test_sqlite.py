@@ -12,7 +12,8 @@ import pytest
 import structgen
 from structgen.core.constraints.parts import BYTES
 from structgen.core.engines.laws import check_laws, mask_of
-from structgen.core.monitors.sqlite import KEYWORDS, SqliteSchema, sqlite_terminals
+from structgen.core.monitors.sqlite import sqlite_terminals
+from structgen.core.monitors.sqlite_schema import KEYWORDS, SqliteSchema
 from structgen.errors import ConstraintError
 from tests.many import MANY, cases
 
@@ -49,9 +50,11 @@ WORDS = [
     "count(",
 ]
 WORDS += [" IN (SELECT ", "(SELECT ", " UNION SELECT ", " EXCEPT SELECT ", "CASE WHEN ", " THEN ", " ELSE ", " END"]
-WORDS += [" EXISTS (SELECT ", " GROUP BY "]
+WORDS += [" EXISTS (SELECT ", " GROUP BY ", "WITH q1(c1) AS (SELECT ", "WITH q1(c1, c2", "WITH ", ", q2(", ") SELECT "]
+WORDS += ["q1", "q2", "c1", "c2", ".c1"]
 FORMS = [r" IN \(SELECT ", r"^SELECT \(SELECT ", " UNION ", " EXCEPT | INTERSECT ", " JOIN ", " GROUP BY ", "EXISTS"]
-FORMS += ["^SELECT CASE WHEN .* END .*FROM", "WHERE .*CASE WHEN .* END", r"WHERE .*\(SELECT "]
+FORMS += ["SELECT CASE WHEN .* END .*FROM", "WHERE .*CASE WHEN .* END", r"WHERE .*\(SELECT "]
+FORMS += [r"^WITH q1.* q2\(.*FROM q2", "^WITH q1.*FROM q1.*JOIN q1", "^WITH q1.*JOIN q1"]
 TOKENS: list[bytes | None] = [*(bytes([byte]) for byte in range(256)), *(word.encode() for word in WORDS), None]
 VOCABULARY = structgen.Vocabulary(TOKENS, eos_token_ids=len(TOKENS) - 1)
 
@@ -68,6 +71,18 @@ def prepares(connection: sqlite3.Connection, statement: str) -> bool:
     except sqlite3.Error:
         return False
     return True
+
+
+def whole_queries(statement: str) -> list[str]:
+    """It, and what reads each table that it makes: SQLite looks at those alone that are read."""
+    depth, made = 0, list[str]()
+    for match in re.finditer(r"'(?:[^']|'')*'|[()]|SELECT|\bq[12](?=\()", statement):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if not depth and match[0][0] == "q":
+            made.append(match[0])
+        elif not depth and match[0] == "SELECT":
+            return [statement, *(f"{statement[: match.start()]}SELECT * FROM {table}" for table in made)]
+    raise AssertionError(statement)
 
 
 def written(grammar: structgen.CompiledGrammar, rng: random.Random) -> str:
@@ -97,7 +112,8 @@ def test_what_is_written_is_prepared_and_all_names_exist(name: str) -> None:
     left = set(FORMS)
     for seed in cases(1_000, 12):
         statement = written(grammar, random.Random(seed))
-        assert prepares(connection, statement), statement
+        for query in whole_queries(statement):
+            assert prepares(connection, query), query
         left -= {form for form in left if re.search(form, statement)}
         quoted = re.findall(r'"((?:[^"]|"")+)"', re.sub(r"'(?:[^']|'')*'", "", statement))
         assert {text.replace('""', '"') for text in quoted} <= names, statement
@@ -114,13 +130,18 @@ SHAPES = [
     "SELECT name, CASE WHEN {} = 1 THEN 'a' ELSE city END FROM customers",
     "SELECT name FROM customers UNION SELECT {} FROM orders",
     "SELECT total FROM orders WHERE id IN (SELECT order_id FROM items WHERE count = 1) ORDER BY {} DESC",
+    "WITH q1(c1) AS (SELECT name FROM customers) SELECT {} FROM q1",
+    "WITH q1(c1, c2) AS (SELECT {}, count(*) FROM customers) SELECT c2 FROM q1 AS t1",
+    "WITH q1(c1, c2) AS (SELECT id, name FROM products) SELECT count(*) FROM items JOIN q1 ON {} = product",
+    "WITH q1(c1) AS (SELECT id FROM orders), q2(c1) AS (SELECT {} FROM q1) SELECT q2.c1 FROM q2",
+    "WITH q1(c1) AS (SELECT id FROM orders), q2(c1) AS (SELECT c1 FROM q1) SELECT {} FROM q2",
 ]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_column_may_come_where_sqlite_finds_it_and_nowhere_else(shape: str) -> None:
     connection = opened("shop")
-    columns = sqlite_terminals(connection)["COLUMN"].names
+    columns = sqlite_terminals(connection, with_tables=["q1", "q2"])["COLUMN"].names
     grammar = structgen.sqlite_select(connection).compile(BYTES)
     reached = 0
     for column in columns:
@@ -142,6 +163,43 @@ def test_a_join_never_makes_a_column_ambiguous() -> None:
             matcher = grammar.matcher()
             taken = matcher.accept_bytes(f"SELECT {first} FROM customers JOIN {table} ON ".encode())
             assert taken == (prepares(connection, statement) and name != "customers"), statement
+
+
+def test_tables_that_a_statement_makes_are_there_from_their_end_on() -> None:
+    connection = opened("shop")
+    grammar = structgen.sqlite_select(connection).compile(BYTES)
+    for statement, expected in (
+        ("WITH q1(c1) AS (SELECT name FROM customers) SELECT c1 FROM q1", True),
+        ("WITH q1(c1) AS (SELECT name FROM customers LIMIT 3) SELECT name FROM orders, q1", False),
+        ("WITH q1(c1) AS (SELECT name FROM q1) SELECT c1 FROM q1", False),
+        ("WITH q1(c1) AS (SELECT name FROM q2), q2(c1) AS (SELECT name FROM customers) SELECT c1 FROM q1", False),
+        ("WITH q1(c1) AS (SELECT name FROM customers) SELECT c2 FROM q1", False),
+        ("WITH q1(c1) AS (SELECT name FROM customers) SELECT c1 FROM q2", False),
+        ("WITH q1(c1, c2) AS (SELECT name FROM customers) SELECT c1 FROM q1", False),
+        ("WITH q1(c1) AS (SELECT sum(total) FROM orders GROUP BY customer) SELECT max(c1) FROM q1", True),
+        ("WITH q1(c1) AS (SELECT id FROM orders UNION SELECT id FROM items) SELECT count(*) FROM q1", False),
+        ("SELECT c1 FROM q1", False),
+        ("WITH q1(c1) AS (SELECT id FROM orders) SELECT id FROM orders WHERE id IN (SELECT c1 FROM q1)", True),
+        ("WITH q1(c1) AS (SELECT id FROM orders) SELECT q1.c1, t2.c1 FROM q1 JOIN q1 AS t2 ON t2.c1 = q1.c1", False),
+        ("WITH q1(c1) AS (SELECT id FROM orders) SELECT count(*) FROM q1 JOIN q1 AS t2 ON t2.c1 = q1.c1", True),
+    ):
+        matcher = grammar.matcher()
+        taken = matcher.accept_bytes(statement.encode()) and matcher.is_accepting()
+        assert taken == expected, statement
+        assert prepares(connection, statement) or not taken, statement
+
+
+def test_names_of_made_tables_are_free_ones() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript('CREATE TABLE Q1 (c1, c9); CREATE TABLE "q3" (c2);')
+    matcher = structgen.sqlite_select(connection).compile(BYTES).matcher()
+    statement = "WITH q2(c1) AS (SELECT c9 FROM Q1), q4(c1) AS (SELECT c2 FROM q3) SELECT c1 FROM q2"
+    assert matcher.accept_bytes(statement.encode()) and matcher.is_accepting() and prepares(connection, statement)
+    with pytest.raises(ConstraintError, match="there is one"):
+        sqlite_terminals(connection, with_tables=["q1"])
+    for names in (["q5", "Q5"], ["select"], [""], [5]):
+        with pytest.raises(ConstraintError):
+            sqlite_terminals(connection, with_tables=names)
 
 
 def test_laws() -> None:
