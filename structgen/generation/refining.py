@@ -109,7 +109,8 @@ def refine(
         if answer is not None:
             return answer
     shown = second_prompt(prompt, draft, checked, how)
-    result = generator.generate(shown, checked, **{"prediction": draft, **options})
+    predicted = _compact(draft) or draft  # spaced as outputs mostly are, so that it is followed
+    result = generator.generate(shown, checked, **{"prediction": predicted, **options})
     return RefinedResult(**{each.name: getattr(result, each.name) for each in fields(GenerationResult)}, draft=draft)
 
 
@@ -132,9 +133,10 @@ def _answer_of(generator: Any, constraint: Constraint, draft: str, budget: int) 
 
 
 def _compact(draft: str) -> str | None:
-    """JSON as Python writes it; None of what is none, or has numbers that change by it."""
+    """JSON as Python writes it; None of what is none, has numbers that change by it, or strings that have no UTF-8."""
     try:
         text = json.dumps(json.loads(draft), ensure_ascii=False)
+        text.encode()
         return text if loads_exact(text) == loads_exact(draft) else None
     except (ValueError, RecursionError, GenerationError):
         return None

@@ -132,6 +132,26 @@ def test_a_draft_that_satisfies_the_constraint_is_the_answer(
 
 
 @pytest.mark.parametrize(
+    "draft, expected",
+    [
+        ('{\n  "a": "low",\n  "b": true\n}', '{"a": "low", "b": true}'), ("as prose", "as prose"),
+        (r'{"a":"\ud800"}', r'{"a":"\ud800"}'), ('{"a":\n1e999}', '{"a":\n1e999}'),
+    ],
+)  # fmt: skip
+def test_the_prediction_is_spaced_as_outputs_are(
+    generator: Generator, draft: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever can be spelled so without loss; what cannot is what it was."""
+    predicted, generate = list[Any](), generator.generate
+    monkeypatch.setattr(generator, "generate", lambda *a, **k: predicted.append(k["prediction"]) or generate(*a, **k))
+    for text in (draft, None):
+        monkeypatch.setattr("structgen.generation.refining._drafted", lambda *_: draft)
+        how = Refine("prose" if draft.startswith("{\n") else "json")
+        generator.refine("x", SCHEMA, text=text, how=how, max_new_tokens=60)
+    assert predicted == [expected, expected]
+
+
+@pytest.mark.parametrize(
     "text, expected",
     [
         ('Sure: ```json\n{"a": [1, "}"]} \n``` and', '{"a": [1, "}"]}'), ("[1, {}] x", "[1, {}]"), ("none", None),
