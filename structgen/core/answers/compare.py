@@ -145,8 +145,8 @@ class _Sides:
                 has = is_same = isinstance(there, list) and one.name in there
             else:
                 is_same = has and canonical(said) == canonical(there)
-            found = Change(one.pointer, one.keyword, said, there if has else None, not has, one.name)
-            (same if is_same else changed).append(found)
+            change = Change(one.pointer, one.keyword, said, there if has else None, not has, one.name)
+            (same if is_same else changed).append(change)
         yield from changed or same  # a reference to what has changed refuses it too, and says nothing new
 
 

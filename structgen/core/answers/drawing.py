@@ -234,7 +234,7 @@ class DocumentDrawing:
                 break
         if len(seen) >= spec.least:
             return list(seen.values())
-        return self.values.distinct_texts(spec, 0, tuple(nodes[: spec.least]), 0)
+        return self.values.distinct.texts(spec, 0, tuple(nodes[: spec.least]), 0)
 
     def _counted(self, spec: CountedSpec, room: int, member: str, slot: Slot | None) -> bytes:
         """A walk of its automaton, then the cheapest end."""
@@ -255,7 +255,7 @@ class DocumentDrawing:
         texts = [self._value(node, share, member) for node in nodes]
         values = {canonical(loads_exact(text.decode())) for text in texts}
         if spec.distinct and len(values) < len(texts):
-            texts = self.values.distinct_texts(spec, 0, self.values.items(spec) or (), 0)
+            texts = self.values.distinct.texts(spec, 0, self.values.items(spec) or (), 0)
         return b"[" + b",".join(texts) + b"]"
 
 

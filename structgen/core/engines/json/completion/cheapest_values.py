@@ -11,8 +11,6 @@ pattern and a length bind, characters are counted instead of bytes; an indented 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from itertools import count, islice, product
 
 import numpy as np
 
@@ -30,12 +28,11 @@ from structgen.core.engines.json.completion.completion_tables import (
     Open,
     QuoteForm,
     ValuePlan,
-    bits_of,
 )
-from structgen.core.engines.json.completion.object_plans import MAX_PARTS, Costs, ObjectPlans
-from structgen.core.engines.json.numbers.values import value_texts
+from structgen.core.engines.json.completion.distinct_values import DistinctValues, Items
+from structgen.core.engines.json.completion.object_plans import Costs, ObjectPlans
 from structgen.core.engines.json.value_graph.items import ArraySpec, CountedSpec
-from structgen.core.engines.json.value_graph.node import StringAlternative, ValueNode
+from structgen.core.engines.json.value_graph.node import ValueNode
 from structgen.core.engines.json.value_graph.objects import ObjectSpec
 from structgen.core.engines.json.value_graph.scalars import NEVER, EnumSpec, QuoteSpec, StringSpec
 from structgen.core.kernels.sorted.layout import START
@@ -48,9 +45,6 @@ USUAL_DEPTH = 2
 MAX_CHARACTERS = 1 << 20
 # Values with more bytes are not written, nor are longer completions: long strings and arrays multiply where they nest.
 MAX_BYTES = 1 << 23
-MAX_WORDS = 10_000  # of a pattern, that are tried where items must be distinct: most may have the wrong length
-
-Items = tuple[ValueNode, ...]
 
 
 class DistinctItems(tuple[ValueNode, ...]):
@@ -71,6 +65,7 @@ class Values:
 
     Attributes:
         bytes: of the texts that are kept.
+        distinct: other values than the shortest, for items that must differ.
     """
 
     def __init__(self, options: JsonOptions) -> None:
@@ -83,6 +78,7 @@ class Values:
         self._found: dict[ValueNode, tuple[int, bytes | Items | ValuePlan]] = {}
         self._texts: dict[tuple[ValueNode, int], bytes] = {}
         self.bytes = 0
+        self.distinct = DistinctValues(self)
         self._words: dict[bytes, Words] = {}
         self._forms: dict[int, ObjectForm] = {}
         self._enums: dict[int, EnumForm] = {}
@@ -157,100 +153,22 @@ class Values:
         if isinstance(choice, ValuePlan):
             parts = [self.member(member, depth + 1) for member in choice.members]
         elif isinstance(choice, DistinctItems):
-            parts = self.distinct_texts(choice.spec, 0, choice, depth + 1)
+            parts = self.distinct.texts(choice.spec, 0, choice, depth + 1)
         else:
             parts = [self.text(node, depth + 1) for node in choice]
         opening, closing = (b"{", b"}") if isinstance(choice, ValuePlan) else (b"[", b"]")
-        return self._bracketed(opening, parts, closing, depth) if parts else opening + closing
+        return self.bracketed(opening, parts, closing, depth)
 
     def member(self, member: Member, depth: int) -> bytes:
         """A member of an object at ``depth``."""
         return member.key + self.colon[1:] + self.text(member.node, depth)
 
-    def distinct(self, node: ValueNode, depth: int = 0) -> Iterator[bytes]:
-        """Texts of a node's values, short ones first of each type: all scalars, then objects and arrays that differ in
-        a part from the shortest. Hardly any twice; of objects and arrays, some may not satisfy all that the node asks.
-        """
-        yield from (word for bit, word in enumerate((b"null", b"true", b"false")) if node.flags >> bit & 1)
-        for choice in node.numbers:
-            yield from value_texts(choice.automaton)
-        for spec in node.strings:
-            yield from (b'"' + spelled(text) + b'"' for text in self._strings(spec))
-        yield self.text(node, depth)
-        for array in node.arrays:
-            yield from self._other_arrays(array, depth)
-        for members in node.objects:
-            yield from self._other_objects(members, depth)
-
-    def distinct_texts(self, spec: ArraySpec | CountedSpec, start: int, nodes: Items, depth: int) -> list[bytes]:
-        """Texts of items that must differ: of ``nodes``, which complete an array from ``start`` on (see `items`); where
-        these have too few values, of others that do. Where there seem to be none, the shortest is repeated."""
-        new = _NewTexts(self, depth)
-        if all(map(new.take, nodes)):
-            return list(new.used)
-        if isinstance(spec, CountedSpec):
-            new = _NewTexts(self, depth)
-            if new.close(spec, start):
-                return list(new.used)
-        return [self.text(node, depth) for node in nodes]
-
-    def _other_arrays(self, spec: ArraySpec | CountedSpec, depth: int) -> Iterator[bytes]:
-        """The shortest array with an item more, or with another last one."""
-        items = self.items(spec)
-        if items is None:
-            return
-        texts = (
-            self.distinct_texts(spec, 0, items, depth + 1)
-            if spec.distinct
-            else [self.text(n, depth + 1) for n in items]
-        )
-        if isinstance(spec, ArraySpec):
-            for following, _ in spec.following(len(items)):
-                if following.live:
-                    for text in self.distinct(following, depth + 1):
-                        yield self._bracketed(b"[", [*texts, text], b"]", depth)
-        if items:
-            for text in self.distinct(items[-1], depth + 1):
-                yield self._bracketed(b"[", [*texts[:-1], text], b"]", depth)
-
-    def _other_objects(self, spec: ObjectSpec, depth: int) -> Iterator[bytes]:
-        """The shortest object with a member more, or with another value of a member."""
-        form = self.object_form(spec)
-        plan = self.objects.plan(Open(form), False)
-        if plan is None:
-            return
-        members = [self.member(member, depth + 1) for member in plan.members]
-        taken = {member.key for member in plan.members}
-        if spec.most is None or spec.most > len(members):
-            for bit in bits_of(form.allowed):
-                if form.keys[bit] not in taken:
-                    for text in islice(self.distinct(form.nodes[bit], depth + 1), MAX_WORDS):
-                        yield self._bracketed(b"{", [*members, form.keys[bit] + self.colon[1:] + text], b"}", depth)
-            for _, member in self.objects.undeclared(Open(form), self.cost):
-                if member.key not in taken:
-                    yield self._bracketed(b"{", [*members, self.member(member, depth + 1)], b"}", depth)
-        for index, member in enumerate(plan.members):
-            for text in self.distinct(member.node, depth + 1):
-                changed = member.key + self.colon[1:] + text
-                yield self._bracketed(b"{", [*members[:index], changed, *members[index + 1 :]], b"}", depth)
-
-    def _bracketed(self, opening: bytes, parts: list[bytes], closing: bytes, depth: int) -> bytes:
+    def bracketed(self, opening: bytes, parts: list[bytes], closing: bytes, depth: int) -> bytes:
+        """An array or object of parts."""
+        if not parts:
+            return opening + closing
         line = self.line(depth + 1)
         return opening + line + (b"," + line).join(parts) + self.line(depth) + closing
-
-    def _strings(self, spec: StringAlternative) -> Iterator[bytes]:
-        """The strings of a spec (decoded)."""
-        if isinstance(spec, EnumSpec):
-            form = self.enum_form(spec)
-            yield from (form.texts[i] for i in np.argsort(form.lengths, kind="stable").tolist())
-        elif isinstance(spec, QuoteSpec):
-            yield from (text.encode() for text in islice(spec.corpus.some_quotes(spec.least, spec.most), MAX_WORDS))
-        elif spec.dfa is None:
-            yield from lettered(spec.least, spec.most)
-        else:
-            least, most = spec.least, NEVER if spec.most is None else spec.most
-            texts = (text for _, text, _ in islice(self.words(spec.dfa).by_cost(0), MAX_WORDS))
-            yield from (text for text in texts if least <= code_points(text) <= most)
 
     def _solve(self, root: ValueNode) -> None:
         """Costs of ``root`` and of what it needs: from infinity down until nothing changes."""
@@ -346,58 +264,3 @@ class Values:
             assert spec.dfa is not None
             text = shortest_of_length(spec.dfa, spec.distances, state, max(spec.least - length, 0))
         return spelled(text)
-
-
-class _NewTexts:
-    """Texts of items, each of which differs from those before.
-
-    Attributes:
-        used: the texts, in order.
-    """
-
-    def __init__(self, values: Values, depth: int) -> None:
-        self._values, self._depth = values, depth
-        self._more: dict[ValueNode, Iterator[bytes]] = {}
-        self._next: dict[ValueNode, bytes] = {}
-        self.used: dict[bytes, None] = {}
-
-    def take(self, node: ValueNode) -> bool:
-        """Use a new text of a node; False: there seems to be none."""
-        text = self.new(node)
-        if text is not None:
-            self.used[text] = None
-        return text is not None
-
-    def new(self, node: ValueNode) -> bytes | None:
-        """A text of a node that is not used."""
-        text = self._next.get(node) or self._values.text(node, self._depth)
-        if text in self.used:
-            more = self._more.get(node)
-            if more is None:
-                more = self._more[node] = self._values.distinct(node, self._depth)
-            tried = islice(more, len(self.used) + MAX_PARTS)
-            text = next((text for text in tried if text not in self.used), text)
-        self._next[node] = text
-        return None if text in self.used else text
-
-    def close(self, spec: CountedSpec, state: int) -> bool:
-        """Use new items that lead from a state to one where the array may close. Of a solved spec each state has one
-        that leads nearer to it, whatever is used already (`CountedSpec.is_live`)."""
-        distance = spec.distances(lambda node: node.live)
-        while distance[state]:
-            nearer = [choice for choice in spec.live_choices(state) if distance[choice[1]] < distance[state]]
-            texts = [(text, after) for node, after in nearer if (text := self.new(node)) is not None]
-            if not texts:
-                return False
-            text, state = min(texts, key=lambda choice: len(choice[0]))
-            self.used[text] = None
-        return True
-
-
-def lettered(least: int, most: int | None) -> Iterator[bytes]:
-    """Strings of lower-case letters within a length, shortest first."""
-    for length in count(least):
-        if most is not None and length > most:
-            return
-        for letters in product(b"abcdefghijklmnopqrstuvwxyz", repeat=length):
-            yield bytes(letters)

@@ -153,7 +153,7 @@ class JsonCompletions:
             following = reader.next_item(*thread)
             if following is not None:
                 node, lead, used, depth = following
-                values = cursors.setdefault(node, self._values.distinct(node, depth))
+                values = cursors.setdefault(node, self._values.distinct.of(node, depth))
                 for value in islice(values, used + MORE_TRIED):
                     if matcher.accept_bytes(lead + value):
                         if _may_end(matcher, value):

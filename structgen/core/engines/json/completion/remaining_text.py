@@ -215,7 +215,7 @@ class RemainderWriter:
         if spec.distinct and sum(map(values.cost, nodes)) > MAX_BYTES:
             raise CompletionTooLongError.whole()
         if spec.distinct:
-            items = values.distinct_texts(spec, start, nodes, depth)
+            items = values.distinct.texts(spec, start, nodes, depth)
         else:
             items = [values.text(node, depth) for node in nodes]
         text = lead + joined(items, b"," + values.line(depth)) if items else b""
