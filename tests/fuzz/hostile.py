@@ -102,7 +102,7 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
         ("expression", lambda: compile_regex("".join(rng.choices("ab()[]{}*+?|\\^$.-,1:=!<", k=12)), vocabulary(1)))
     )
     for name, make in makers:
-        start = time.monotonic()
+        start = time.process_time()  # others may have the processors
         try:
             tally["hostile"] += 1
             matcher = make().matcher()
@@ -117,8 +117,8 @@ def unit(seed: int, tally: Counter[str]) -> list[Case]:
             pass
         except Exception as error:
             failed.append({"kind": f"untyped {type(error).__name__}", "detail": f"{name}: {error!r}"[:300]})
-        if time.monotonic() - start > SECONDS:
-            failed.append({"kind": "slow", "detail": f"{name}: {time.monotonic() - start:.0f} s"})
+        if time.process_time() - start > SECONDS:
+            failed.append({"kind": "slow", "detail": f"{name}: {time.process_time() - start:.0f} s of the processor"})
     return failed
 
 
