@@ -22,6 +22,11 @@ Schema: TypeAlias = dict[str, Any]
 Function: TypeAlias = Callable[[Any, Schema, "Pointer", "Context"], Formula | list[Formula]]
 X_STRUCTGEN = "x-structgen"
 """The keyword that is structgen's own, of no draft."""
+MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+"""Keywords whose values are schemas by names, for walks of schemas that are not read yet, whatever their draft. Names
+among them may be those of keywords."""
+DATA = frozenset({"const", "default", "enum", "examples"})
+"""Keywords whose values are no schemas, for the same walks."""
 F = TypeVar("F", bound=Function)
 Forms = Literal["none", "one", "list", "map", "one or list"]
 

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from structgen.core.json_schema import checks
 from structgen.core.json_schema.formula.language import TRUE, Enum, Formula, Quoted, Type, and_, not_, or_
 from structgen.core.json_schema.formula.values import ANY, STRING
-from structgen.core.json_schema.keyword import X_STRUCTGEN, Keyword, Schema
+from structgen.core.json_schema.keyword import DATA, MAPS, X_STRUCTGEN, Keyword, Schema
 from structgen.core.json_schema.phrases import STRINGS, phrases, strings_within
 from structgen.core.json_schema.pointers import ROOT
 from structgen.core.regions import TERMS, region_of
+from structgen.core.text_sets.encoding import encoded
 from structgen.core.text_sets.phrases import AVOIDING, INCLUDING
 from structgen.core.text_sets.references import Documents, SourceReference
 from structgen.errors import ConstraintError, OptionsError, SchemaError
@@ -37,7 +38,6 @@ QUOTE_OF, ONE_OF, BOUNDARY, FOLD, WITHOUT, DOCUMENT = "quoteOf", "oneOf", "bound
 _SPEAKING = (QUOTE_OF, ONE_OF, WITHOUT, INCLUDING, AVOIDING, STRINGS, DOCUMENT, *TERMS)
 WORDS = frozenset({BOUNDARY, FOLD, *_SPEAKING})
 _HIDDEN = WORDS - {INCLUDING, AVOIDING, STRINGS, DOCUMENT}  # what a prompt does not show
-_DATA = frozenset({"const", "default", "enum", "examples"})  # whose values are no schemas
 _NOT_STRING = Type(ANY & ~STRING)
 _FORMS = 'the name of a source, {"text": "..."} or {"documents": {"name": "...", ...}}'
 
@@ -49,6 +49,8 @@ def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) 
     unknown = sorted(given.keys() - WORDS)
     if unknown or given.keys().isdisjoint(_SPEAKING):
         checks.refuse(pointer, f"an object with one of {', '.join(_SPEAKING)}", value)
+    if QUOTE_OF not in given and (unread := next((word for word in (BOUNDARY, FOLD) if word in given), None)):
+        checks.refuse((pointer, unread), f'"{unread}" beside "{QUOTE_OF}" alone', given[unread], within=1)
     if DOCUMENT in given and pointer[0] != ROOT:
         checks.refuse(pointer, f'"{DOCUMENT}" at the root of the schema alone', value)
     try:
@@ -106,6 +108,11 @@ def _names(given: Any, pointer: Pointer) -> list[str]:
     names = checks.strings(given, pointer)
     if not names or "" in names:
         checks.refuse(pointer, "a non-empty array of names that are not empty", given)
+    for number, name in enumerate(names):
+        try:
+            encoded(name, f"name {number}")
+        except ConstraintError as error:
+            raise SchemaError(str(error), pointer=_text((pointer, number)), keyword=X_STRUCTGEN) from error
     return names
 
 
@@ -156,23 +163,26 @@ def _refuse_name(name: str, pointer: Pointer) -> NoReturn:
     )
 
 
-def with_sources(schema: Any, sources: Mapping[str, Source]) -> Any:
+def with_sources(schema: Any, sources: Mapping[str, Source], *, is_map: bool = False) -> Any:
     """A schema with references to sources in place of their names. Other names stay, and are refused later.
 
     Args:
         schema: parsed JSON; what has no such names is not copied.
         sources: texts, texts by name, lists of names, `Corpus`, `NameSet`.
+        is_map: whether it is schemas by names, which may be those of keywords.
 
     Raises:
         ConstraintError: a source is none of these, or of the other kind than the schema asks for.
     """
     if isinstance(schema, Mapping):
         changed = {
-            key: _filled(value, sources)
+            key: with_sources(value, sources)
+            if is_map
+            else _filled(value, sources)
             if key == X_STRUCTGEN
             else value
-            if key in _DATA
-            else with_sources(value, sources)
+            if key in DATA
+            else with_sources(value, sources, is_map=key in MAPS)
             for key, value in schema.items()
         }
         return changed if any(changed[key] is not schema[key] for key in changed) else schema
@@ -191,6 +201,8 @@ def _filled(value: Any, sources: Mapping[str, Source]) -> Any:
         name = value.get(word)
         if isinstance(name, str) and name in sources:
             filled[word] = refers(sources[name], f"source {name!r:.100}")
+    if DOCUMENT in value:
+        filled[DOCUMENT] = _filled(value[DOCUMENT], sources)
     return filled if filled != value else value
 
 
@@ -267,10 +279,15 @@ def written_names(source: Any, what: str = "the source") -> dict[str, Any]:
     return {ONE_OF: list(source)}
 
 
-def without_sources(schema: Any) -> Any:
-    """A schema as it is shown: documents stand in the prompt already, names may be millions; phrases are shown."""
+def without_sources(schema: Any, *, is_map: bool = False) -> Any:
+    """A schema as it is shown: documents stand in the prompt already, names may be millions; phrases are shown.
+    ``is_map``: see `with_sources`."""
+    if isinstance(schema, Mapping) and is_map:
+        return {name: without_sources(value) for name, value in schema.items()}
     if isinstance(schema, Mapping):
-        shown = {key: value if key in _DATA else without_sources(value) for key, value in schema.items()}
+        shown = {
+            key: value if key in DATA else without_sources(value, is_map=key in MAPS) for key, value in schema.items()
+        }
         words = shown.get(X_STRUCTGEN)
         if isinstance(words, Mapping) and words.keys() & WORDS:
             shown[X_STRUCTGEN] = _shown_words(words)

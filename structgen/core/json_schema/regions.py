@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from structgen.core.json_schema.keyword import X_STRUCTGEN
+from structgen.core.json_schema.keyword import DATA, MAPS, X_STRUCTGEN
 from structgen.core.json_schema.pointers import unescape
 from structgen.core.regions import TERMS, Region
 
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
-_DATA = frozenset({"const", "default", "enum", "examples"})
 _HERE = ("allOf", "anyOf", "oneOf")
 _HERE_ONE = ("if", "then", "else")
 _MEMBERS = ("additionalProperties", "unevaluatedProperties")
@@ -27,7 +25,7 @@ def has_regions(schema: Any) -> bool:
             if not is_map and X_STRUCTGEN in one and _terms(one):
                 return True
             waiting += [
-                (value, not is_map and name in _MAPS) for name, value in one.items() if is_map or name not in _DATA
+                (value, not is_map and name in MAPS) for name, value in one.items() if is_map or name not in DATA
             ]
         elif isinstance(one, list):
             waiting += [(each, False) for each in one]

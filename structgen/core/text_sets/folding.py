@@ -50,6 +50,8 @@ def checked_folds(folds: Iterable[str] | bool) -> tuple[Fold, ...]:
     """
     if isinstance(folds, bool):
         return FOLDS if folds else ()
+    if not isinstance(folds, Iterable):
+        raise OptionsError(f"fold must be a list of rules, or True, not {folds!r:.100}", option="fold", value=folds)
     given = [folds] if isinstance(folds, str) else list(folds)
     wrong = next((fold for fold in given if fold not in FOLDS), None)
     if wrong is not None:

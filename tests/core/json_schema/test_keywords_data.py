@@ -242,3 +242,46 @@ def test_what_is_said_of_the_document_stands_at_the_root() -> None:
     with pytest.raises(SchemaError, match="root") as error:
         json_schema({"items": {"x-structgen": {"document": {"without": [1]}}}}).compile(VOCABULARY)
     assert error.value.pointer == "/items/x-structgen"
+
+
+@pytest.mark.parametrize("name", ["default", "const", "enum", "examples", "x-structgen", "properties", "$ref", "$defs"])
+def test_members_and_definitions_may_be_called_like_keywords(name: str) -> None:
+    sources: dict[str, Any] = {"letter": "ab c", "names": ["x", "xy"]}
+    named = {"type": "string", "x-structgen": {"oneOf": "names"}}
+    for map_, schema in (
+        ("properties", {"type": "object", "properties": {name: quoted()}, "required": [name]}),
+        ("patternProperties", {"type": "object", "patternProperties": {name: quoted()}, "required": [name]}),
+        ("dependentSchemas", {"type": "object", "dependentSchemas": {name: in_object(quoted())}}),
+        ("$defs", {"$defs": {name: named}, "$ref": f"#/$defs/{name}"}),
+    ):
+        constraint = json_schema(schema, sources=sources)
+        constraint.compile(VOCABULARY)
+        if map_ != "$defs":
+            assert "letter" not in json.dumps(constraint.schema) and "ab c" in json.dumps(constraint.schema)
+        shown = constraint.instruction("schema")
+        assert shown is not None and "ab c" not in shown and '"xy"' not in shown and name in shown
+    matcher = json_schema(in_object(named) | {"properties": {"q": named, name: quoted()}}, sources=sources)
+    grammar = matcher.compile(VOCABULARY)
+    for value, valid in (("b c", True), ("c b", False)):
+        one = grammar.matcher()
+        data = json.dumps({"q": "x", name: value}, separators=(",", ":")).encode()
+        assert (one.accept_bytes(data) and one.is_accepting()) == valid
+
+
+def test_sources_of_the_document_alone() -> None:
+    schema = {"x-structgen": {"document": {"oneOf": "names"}}}
+    grammar = json_schema(schema, sources={"names": ["x", "y"]}).compile(VOCABULARY)
+    for text, valid in ((b'"x"', True), (b'"z"', False)):
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == valid
+
+
+def test_names_that_no_output_can_have_and_words_that_nothing_reads() -> None:
+    for keyword, where, what in (
+        ({"oneOf": ["a", "b\ud800"]}, "/x-structgen/oneOf/1", "half of a surrogate pair"),
+        ({"oneOf": ["a"], "fold": True}, "/x-structgen/fold", "quoteOf"),
+        ({"oneOf": ["a"], "boundary": "word"}, "/x-structgen/boundary", "quoteOf"),
+    ):
+        with pytest.raises(SchemaError, match=what) as caught:
+            json_schema({"type": "string", "x-structgen": keyword}).compile(VOCABULARY)
+        assert caught.value.pointer == where
