@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 names = Commands(help="Sets of names and documents, as files.", no_args_is_help=True, rich_markup_mode=None)
 SHOWN = 20
+_LINE_END = re.compile("\r\n?|\n")  # other separators that Unicode has may stand in names
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 Kind = Annotated[bool, typer.Option("--documents", help="Index the files as documents, of which parts are quoted.")]
 Boundary = Annotated[str, typer.Option(help="Of documents: where quotes begin and end, char, word or line.")]
@@ -36,12 +38,14 @@ def build(
     from structgen.core.text_sets.corpus import Corpus
     from structgen.core.text_sets.names import NameSet
 
-    texts = {str(path): read_text(str(path)) for path in files}
+    if not documents and (boundary != "char" or fold):
+        raise BadInput("--boundary and --fold are of documents; add --documents, or leave them out.")
+    texts = {str(path): read_text(str(path)).removeprefix("\ufeff") for path in files}  # a byte order mark is no text
     made: NameSet | Corpus
     if documents:
         made = Corpus.build(texts, boundary, fold)  # type: ignore[arg-type]
     else:
-        made = NameSet.build(line for text in texts.values() for line in text.splitlines() if line)
+        made = NameSet.build(line for text in texts.values() for line in _LINE_END.split(text) if line)
     try:
         made.save(output)
     except OSError as error:

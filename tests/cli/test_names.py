@@ -29,6 +29,18 @@ def test_names(tmp_path: Path) -> None:
     assert "Rome" in run("names", "show", str(tmp_path / "x"))[1]
 
 
+def test_files_of_other_systems(tmp_path: Path) -> None:
+    """A byte order mark is no part of the first name, and a line ends as in text files: not at other separators."""
+    (tmp_path / "cities.txt").write_bytes("\ufeffOslo\r\nRo\u2028me\rRo\x85me\n".encode())
+    assert run("names", "build", str(tmp_path / "cities.txt"), "-o", str(tmp_path / "x"))[0] == 0
+    assert set(NameSet.open(tmp_path / "x")) == {"Oslo", "Ro\u2028me", "Ro\x85me"}
+    assert run("names", "build", str(tmp_path / "cities.txt"), "-o", str(tmp_path / "x"), "--documents")[0] == 0
+    assert not Corpus.open(tmp_path / "x").quote("\ufeff").places
+    for option in (["--boundary", "word"], ["--fold"]):
+        code, _, stderr = run("names", "build", str(tmp_path / "cities.txt"), "-o", str(tmp_path / "y"), *option)
+        assert code == 2 and "--documents" in stderr and not (tmp_path / "y").exists()
+
+
 def test_documents(tmp_path: Path) -> None:
     letter = tmp_path / "letter.txt"
     letter.write_text("the land-\nlord", "utf-8")

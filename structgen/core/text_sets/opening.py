@@ -78,7 +78,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode()
+        return path.read_bytes().decode("utf-8-sig")  # a byte order mark is no text
     except UnicodeDecodeError as error:
         raise ConstraintError(f"the source {str(path)!r} is not UTF-8: {error.reason} at byte {error.start}") from error
 

@@ -64,6 +64,12 @@ def test_what_cannot_be_opened(case: str, folder: Path) -> None:
         opened_sources(arguments)
 
 
+def test_byte_order_marks_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes('\ufeff["a"]'.encode())
+    (tmp_path / "b.txt").write_bytes("\ufeffab".encode())
+    assert opened_sources([str(tmp_path)]) == {"a": ["a"], "b": "ab"}
+
+
 def test_shared_texts_are_sent_by_their_hash() -> None:
     names = NameSet.build(f"shared {number}" for number in range(2000))
     whole = pickle.dumps(SharedTexts({"names": names}))
