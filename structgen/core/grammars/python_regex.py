@@ -45,6 +45,7 @@ from structgen.errors import PatternError, PatternTooComplexError, UnsupportedPa
 NEWLINE = charset.single(10)
 MAX_DEPTH = 100
 """Groups and repetitions may be nested this deep."""
+CHARACTER_SETS = re.ASCII | re.UNICODE
 BEYOND = "looks beyond its own text (lookaround or anchor at its edge): what stands before and after it is not seen"
 _CATEGORIES = {
     c.CATEGORY_DIGIT: r"\d",
@@ -154,6 +155,8 @@ class _Converter:
             return Alternate(tuple(self.sequence(option, flags) for option in value[1]))
         if op is c.SUBPATTERN:
             _, added, removed, body = value
+            if added & CHARACTER_SETS:  # one takes the place of the other
+                flags &= ~CHARACTER_SETS
             return self.sequence(body, (flags | added) & ~removed)
         if op in (c.MAX_REPEAT, c.MIN_REPEAT):
             low, high, body = value

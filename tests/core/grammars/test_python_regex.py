@@ -36,6 +36,8 @@ PATTERNS = [
     r"(?m)^a$\n^b$",
     r"(?x) a b # comment",
     r"(?a)\w\d\s|\W\D\S",
+    r"(?a)(?u:\w)\w|(?u:\D\b)",
+    r"(?a:(?iu:\w.))",
     r"\w+\s?\d*",
     r"[^ab]\n?",
     r"(?!(ab|a|cb)\b)[abc]+",
