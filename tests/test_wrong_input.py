@@ -163,6 +163,11 @@ CASES: dict[str, tuple[Callable[[], Any], type[sg.StructgenError], list[str]]] =
         ["as a constraint", "unclosed group"],
     ),
     "None as a choice": (lambda: sg.choice(None), sg.ConstraintError, ["texts, not None"]),
+    "None in a choice to compile": (
+        lambda: sg.compile_choice(["a", None], None),
+        sg.ConstraintError,
+        ["texts, not None"],
+    ),
     "None in a choice": (lambda: sg.choice(["a", None]), sg.ConstraintError, ["texts, not None"]),
     "words for the rows of a batch": (
         lambda: generator().batch(["p", "q"], ["low", "high"]),

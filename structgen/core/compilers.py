@@ -387,14 +387,26 @@ def compile_choice(options: Iterable[str], vocabulary: Vocabulary) -> CfgGrammar
         ConstraintError: no options, or something that is no text.
         TooComplexError: the options have too many characters, beginnings that they share counted once.
     """
-    words = [options] if isinstance(options, str) else list(options) if isinstance(options, Iterable) else [options]
-    wrong = next((word for word in words if not isinstance(word, str)), None)
-    if not words or wrong is not None:
-        raise ConstraintError(f"a choice needs texts, not {wrong!r}" if words else "a choice needs at least one option")
+    words = choice_texts(options)
     names = NameSet.of_texts(words) if len(words) >= SORTED_FROM else None
     if names is not None:
         return compile_names(names, vocabulary)
     return _compile_words(words, vocabulary)
+
+
+def choice_texts(options: Iterable[str]) -> list[str]:
+    """The texts of a choice; a text by itself is the only one.
+
+    Raises:
+        ConstraintError: something is no text, or there is none.
+    """
+    words = [options] if isinstance(options, str) else list(options) if isinstance(options, Iterable) else [options]
+    for word in words:
+        if not isinstance(word, str):
+            raise ConstraintError(f"a choice needs texts, not {word!r:.100}")
+    if not words:
+        raise ConstraintError("a choice needs at least one text")
+    return words
 
 
 def _compile_words(words: Sequence[str], vocabulary: Vocabulary) -> CfgGrammar:

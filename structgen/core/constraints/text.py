@@ -15,6 +15,7 @@ from structgen.core.compilers import (
     LarkDialect,
     Syntax,
     Terminals,
+    choice_texts,
     compile_choice,
     compile_gbnf,
     compile_lark_source,
@@ -293,13 +294,7 @@ def choice(options: Iterable[str]) -> ChoiceConstraint:
     Raises:
         ConstraintError: something is no text, or there is none.
     """
-    texts = [options] if isinstance(options, str) else list(options) if isinstance(options, Iterable) else [options]
-    wrong = [text for text in texts if not isinstance(text, str)]
-    if wrong:
-        raise ConstraintError(f"a choice needs texts, not {wrong[0]!r:.100}")
-    if not texts:
-        raise ConstraintError("a choice needs at least one text")
-    return ChoiceConstraint(tuple(texts))
+    return ChoiceConstraint(tuple(choice_texts(options)))
 
 
 def _reads(read: Callable[..., Any], text: str, **options: Any) -> bool:
