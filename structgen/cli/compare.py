@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -51,6 +50,8 @@ def text_at_revision(path: str, revision: str) -> str:
     Raises:
         BadInput: no git, no repository, or no such file there.
     """
+    import subprocess  # of use with git only
+
     file = Path(path).resolve()
     try:
         done = subprocess.run(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.errors import LiveError
 from rich.markup import escape
-from rich.status import Status
 
 from structgen.progress import ProgressEvent
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -49,6 +52,8 @@ class WaitLine:
         if self._spinner is not None:
             self._spinner.update(shown)
             return True
+        from rich.status import Status  # of use where something is waited for
+
         spinner = Status(shown, console=err)
         try:
             spinner.start()

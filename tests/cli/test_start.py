@@ -55,6 +55,30 @@ def test_commands_load_what_they_need(
     assert sum(name.startswith("structgen.") for name in modules) <= most
 
 
+def test_commands_without_a_model_are_commands() -> None:
+    from structgen.cli.commands import app as commands
+    from structgen.cli.main import WITHOUT_MODEL
+    from structgen.cli.options import _name_of
+
+    assert set(WITHOUT_MODEL) < {_name_of(one) for one in commands.registered_commands}
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "expected"), [("lint", None, "1"), ("lint", "3", "3"), ("generate", None, None)]
+)
+def test_threads_of_numpy_are_not_made_for_commands_without_a_model(
+    command: str, given: str | None, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user says holds."""
+    name = "OPENBLAS_NUM_THREADS"
+    monkeypatch.delenv(name, raising=False)
+    if given is not None:
+        monkeypatch.setenv(name, given)
+    code = COUNT.replace("list(sys.modules)", f"__import__('os').environ.get({name!r})")
+    finished = subprocess.run([sys.executable, "-c", code, command], capture_output=True, text=True, check=False)
+    assert json.loads(finished.stderr.splitlines()[-1]) == expected
+
+
 def test_the_package_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "structgen", "--version"]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
