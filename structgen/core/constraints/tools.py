@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from structgen.core.constraints.cache import COMPILED, joined
 from structgen.core.constraints.combined import Combinable
-from structgen.core.json_text import unreadable_number
+from structgen.core.json_text import unreadable_number, utf8
 from structgen.core.tool_calls.arguments import check_possible
 from structgen.core.tool_calls.calls import CallPieces, Calls, FreeText, SkippedTool, ToolCall, check_names
 from structgen.core.tool_calls.definitions import Tool, choose, read_tools
 from structgen.core.tool_calls.formats import format_named
 from structgen.core.tool_calls.outputs import check_writable, compile_calls
 from structgen.core.tool_calls.reading import CallReader
-from structgen.core.tool_calls.writing import holds_excluded, instruction, write
+from structgen.core.tool_calls.writing import instruction, is_misread, write
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import ConstraintError, GenerationError, UnsatisfiableSchemaError
 from structgen.options import JsonOptions, check_choice, checked_options
@@ -101,7 +101,7 @@ class ToolCalls(Combinable):
 
         Raises:
             ConstraintError: a tool that is not there, or arguments that this format cannot write: a string that holds
-                what closes it, or that would be read as another type.
+                what closes it, that readers strip, or that would be read as another type; half of a surrogate pair.
         """
         pieces = list(pieces)
         names = {tool.name for tool in self.calls.tools}
@@ -112,10 +112,12 @@ class ToolCalls(Combinable):
             text = write(self.calls, pieces)
         except (TypeError, ValueError) as error:
             raise ConstraintError(f"arguments are no JSON values: {error}") from None
+        if utf8(text) is None:
+            raise ConstraintError(f"half of a surrogate pair, which is not a character, is in {pieces!r:.300}")
         written = [piece for piece in pieces if isinstance(piece, ToolCall)]
         calls_read = [piece for piece in CallReader(self.calls, text).read()[0] if isinstance(piece, ToolCall)]
         is_same = [(call.name, call.arguments) for call in calls_read] == [(c.name, c.arguments) for c in written]
-        if not is_same or any(holds_excluded(self.calls.format, call) for call in written):
+        if not is_same or any(is_misread(self.calls.format, call) for call in written):
             raise ConstraintError(
                 f"the calls {written!r:.300} cannot be written in the format {self.calls.format.name!r} so that the "
                 f"same is read again: {text[:300]!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -128,11 +129,18 @@ def _argument(pattern: Parameters, name: str, value: Any) -> str:
     return _filled(pieces, name, value if isinstance(value, str) else json_text(value))
 
 
-def holds_excluded(form: ToolFormat, call: ToolCall) -> bool:
-    """Whether an argument holds a text at which readers of the format end values."""
-    excluded = form.parameters.excluded if isinstance(form.parameters, Parameters) else ()
+def is_misread(form: ToolFormat, call: ToolCall) -> bool:
+    """Whether readers of the format take an argument for another: it holds a text at which they end values, or is a
+    string that they strip."""
+    if not isinstance(form.parameters, Parameters):
+        return False
+    excluded, misread = form.parameters.excluded, form.parameters.misread
     texts = [value if isinstance(value, str) else json_text(value) for value in call.arguments.values()]
-    return any(one in text for one in excluded for text in (*call.arguments, *texts))
+    if any(one in text for one in excluded for text in (*call.arguments, *texts)):
+        return True
+    return bool(misread) and any(
+        isinstance(value, str) and re.fullmatch(misread, value) for value in call.arguments.values()
+    )
 
 
 def _filled(pattern: Pattern, name: str, value: str) -> str:

@@ -201,6 +201,15 @@ def test_strings_that_a_reader_would_strip_are_not_written(name: str) -> None:
         assert accepts(grammar, BYTES, written.replace("a.b", f"a{blank}b"), rng), blank
         for text in (f"{blank}a", f"a{blank}", f"{blank}ab"):
             assert not accepts(grammar, BYTES, written.replace("a.b", text), rng), (blank, text)
+            with pytest.raises(ConstraintError, match="cannot be written"):
+                constraint.render([ToolCall("f", {"s": text})])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_half_of_a_surrogate_pair_is_not_written(name: str) -> None:
+    parameters = {"type": "object", "properties": {"s": {"type": "string"}}}
+    with pytest.raises(ConstraintError, match="surrogate"):
+        tool_call(name, [{"name": "f", "parameters": parameters}]).render([ToolCall("f", {"s": "a\ud83d"})])
 
 
 def test_arguments_that_are_not_declared() -> None:
