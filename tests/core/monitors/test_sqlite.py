@@ -6,6 +6,7 @@ import pickle
 import random
 import re
 import sqlite3
+from typing import Any
 
 import pytest
 
@@ -197,7 +198,8 @@ def test_names_of_made_tables_are_free_ones() -> None:
     assert matcher.accept_bytes(statement.encode()) and matcher.is_accepting() and prepares(connection, statement)
     with pytest.raises(ConstraintError, match="there is one"):
         sqlite_terminals(connection, with_tables=["q1"])
-    for names in (["q5", "Q5"], ["select"], [""], [5]):
+    wrong: list[Any] = [["q5", "Q5"], ["select"], [""], [5]]
+    for names in wrong:
         with pytest.raises(ConstraintError):
             sqlite_terminals(connection, with_tables=names)
 
