@@ -59,6 +59,13 @@ class _Jedi:
         return before.type in ("name", "string", "fstring_end") or before.value in (")", "]", "}")
 
 
+def _absolute(path: Any, option: str) -> str | None:
+    try:
+        return None if path is None else str(Path(path).absolute())
+    except TypeError as error:
+        raise OptionsError(f"{option} is a path, not {path!r:.100}", option=option, value=path) from error
+
+
 class JediMonitor(ToolMonitor):
     """Names after a dot in Python code that exist, as far as jedi knows the object before it.
 
@@ -74,7 +81,7 @@ class JediMonitor(ToolMonitor):
 
     Raises:
         ConstraintError: jedi is not installed.
-        OptionsError: a kind that there is not, or a ``timeout`` that is none.
+        OptionsError: a kind that there is not, a folder that there is not, or a value that an option cannot have.
     """
 
     def __init__(
@@ -88,10 +95,14 @@ class JediMonitor(ToolMonitor):
     ) -> None:
         if importlib.util.find_spec("jedi") is None:
             raise ConstraintError("names that exist in Python code need jedi: pip install 'structgen-lm[jedi]'")
-        wrong = [kind for kind in only if kind not in KINDS]
-        if wrong or isinstance(only, str):
+        is_list = isinstance(only, Collection) and not isinstance(only, str)
+        if not is_list or any(kind not in KINDS for kind in only):
             raise OptionsError(f"only names kinds of {', '.join(KINDS)}, not {only!r:.100}", option="only", value=only)
-        paths = [None if each is None else str(Path(each).absolute()) for each in (path, project)]
+        if not isinstance(prefix, str):
+            raise OptionsError(f"prefix is a text, not {prefix!r:.100}", option="prefix", value=prefix)
+        paths = [_absolute(each, name) for each, name in ((path, "path"), (project, "project"))]
+        if project is not None and not os.path.isdir(project):
+            raise OptionsError(f"project is a folder, and there is none at {project!r:.200}", option="project")
         super().__init__(_Jedi, (prefix, *paths, frozenset(only)), timeout=timeout)
         self._before = prefix[-1:]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +32,7 @@ class ToolMonitor:
         timeout: seconds.
 
     Raises:
-        OptionsError: a ``timeout`` that is none.
+        OptionsError: a ``timeout`` that is none; a ``make`` or ``setting`` that cannot be sent to a process.
     """
 
     is_slow = True
@@ -46,6 +47,16 @@ class ToolMonitor:
     ) -> None:
         if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:
             raise OptionsError(f"timeout is seconds above 0, not {timeout!r:.60}", option="timeout", value=timeout)
+        if not callable(make):
+            raise OptionsError(f"make is a class or function of a module, not {make!r:.60}", option="make", value=make)
+        try:
+            pickle.dumps((make, setting))
+        except Exception as error:  # of whatever class they are
+            raise OptionsError(
+                f"make and setting are sent to a process, and these cannot be: {error}; make is a class or function of "
+                "a module, setting a value that pickles",
+                option="make",
+            ) from error
         self.timeout, self.triggers = float(timeout), triggers
         self._make, self._setting = make, setting
         self._lock = threading.Lock()
@@ -98,4 +109,4 @@ class ToolMonitor:
             raise ToolFailure(str(error)) from error
         if isinstance(answer, Exception):
             raise ToolFailure(f"{type(answer).__name__}: {answer}") from answer
-        return None if answer is None else tuple(answer)
+        return None if answer is None else (answer,) if isinstance(answer, str) else tuple(answer)

@@ -41,6 +41,26 @@ class Odd:
         return None if text.endswith("any.") else [self.setting, "b"]
 
 
+class OneText(Odd):
+    """A tool with one name to suggest."""
+
+    def __call__(self, text: str) -> Any:
+        return self.setting
+
+
+def test_an_answer_of_one_text_is_one_name() -> None:
+    monitor = ToolMonitor(OneText, "ab")
+    assert monitor.suggest("x.") == ("ab",)
+    monitor.close()
+
+
+def test_what_no_process_can_have_is_refused_at_once() -> None:
+    wrong: list[tuple[Any, Any]] = [("Odd", "ab"), (None, "ab"), (lambda setting, watch: None, "ab"), (Odd, lambda: 0)]
+    for make, setting in wrong:
+        with pytest.raises(OptionsError, match="make"):
+            ToolMonitor(make, setting)
+
+
 def test_answers_and_what_is_late_or_lost() -> None:
     monitor = ToolMonitor(Odd, "ab", timeout=0.5)
     assert monitor.suggest("x.") == ("ab", "b") and monitor.suggest("any.") is None
@@ -146,3 +166,9 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jedi")
     with pytest.raises(OptionsError, match="kinds"):
         structgen.JediMonitor(only=["thing"])
+    wrong: list[tuple[str, Any]] = [("only", 5), ("only", "module"), ("prefix", None), ("path", 5), ("project", 5)]
+    for option, value in [*wrong, ("project", "/nowhere/at/all"), ("timeout", float("nan"))]:
+        with pytest.raises(OptionsError, match=option):
+            structgen.JediMonitor(**{option: value})
+    for none in ((), [], frozenset[str]()):
+        structgen.JediMonitor(only=none)
