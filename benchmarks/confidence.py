@@ -153,6 +153,7 @@ def record(generator: Generator) -> None:
     schema = {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
     fields = generator.generate(RECORD, schema, fields=True).fields
     for pointer, field in fields.items():
+        assert field.value is not None
         options = ", ".join(f"{option.value!r} {option.prob:.2f}" for option in field.value.options)
         print(f"{pointer} {field.written!r} {field.prob:.2f}, kept {field.value.kept:.1g}: {options}")
     print(f"{fields.calls} calls, {fields.tokens} tokens")

@@ -143,7 +143,12 @@ def test_the_prediction_is_spaced_as_outputs_are(
 ) -> None:
     """Whatever can be spelled so without loss; what cannot is what it was."""
     predicted, generate = list[Any](), generator.generate
-    monkeypatch.setattr(generator, "generate", lambda *a, **k: predicted.append(k["prediction"]) or generate(*a, **k))
+
+    def recorded(*arguments: Any, **options: Any) -> Any:
+        predicted.append(options["prediction"])
+        return generate(*arguments, **options)
+
+    monkeypatch.setattr(generator, "generate", recorded)
     for text in (draft, None):
         monkeypatch.setattr("structgen.generation.refining._drafted", lambda *_: draft)
         how = Refine("prose" if draft.startswith("{\n") else "json")
