@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -207,6 +208,14 @@ def check_count(name: str, value: Any, least: int = 1, *, optional: bool = False
         raise OptionsError(
             f"{name} must be an integer of at least {least}{more}, not {value!r:.100}", option=name, value=value
         )
+
+
+def as_number(value: Any) -> float:
+    """What is some kind of number (of Python, numpy or torch) as a float; NaN: it is none, or no float holds it."""
+    try:
+        return float(value) if hasattr(value, "__float__") else math.nan
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return math.nan
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

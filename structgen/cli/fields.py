@@ -78,7 +78,7 @@ def run_calibrate(written: str, truths: str, pointer: str, output: Path | None, 
     right = {each.get("id"): _at(each.get("value"), pointer) for each in _records(truths, "the truths")}
     beliefs, expected = list[Belief](), list[Any]()
     for each in _records(written, "the outputs"):
-        belief = Belief.of((each.get("fields") or {}).get(pointer, {}).get("value"))
+        belief = Belief.of(_member(_member(each.get("fields"), pointer), "value"))
         if belief is not None and right.get(each.get("id"), _ABSENT) is not _ABSENT:
             beliefs.append(belief)
             expected.append(right[each.get("id")])
@@ -102,7 +102,7 @@ _ABSENT: Any = object()
 
 
 def _records(text: str, what: str) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # other ends of lines may stand in JSON strings
         if line.strip():
             try:
                 record = json.loads(line)
@@ -111,6 +111,10 @@ def _records(text: str, what: str) -> Iterator[dict[str, Any]]:
             if not isinstance(record, dict) or not isinstance(record.get("id"), (str, int)):
                 raise BadInput(f"Line {number} of {what} is no JSON object with an id: {line[:80]!r}")
             yield record
+
+
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
 
 
 def _at(value: Any, pointer: str) -> Any:

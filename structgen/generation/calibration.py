@@ -42,9 +42,13 @@ class TemperatureScaling:
         """The temperature under which the truths are the likeliest.
 
         Raises:
-            OptionsError: fewer than 20 beliefs, or not as many truths.
+            OptionsError: fewer than 20 truths that are options, or not as many truths as beliefs.
         """
-        cases = _cases(beliefs, truths)
+        cases = [case for case in _cases(beliefs, truths) if case[1] >= 0]
+        if len(cases) < LEAST_EXAMPLES:
+            raise OptionsError(
+                f"{len(cases)} truths are options of their beliefs; a temperature needs at least {LEAST_EXAMPLES}"
+            )
         return cls(_fitted(cases), len(cases))
 
     def probs(self, belief: Belief) -> list[float]:
@@ -66,7 +70,7 @@ class TemperatureScaling:
         try:
             read = json.loads(Path(path).read_text(encoding="utf-8"))
             temperature, examples = float(read["temperature"]), int(read["examples"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise OptionsError(f"{str(path)!r:.200} is no saved calibration: {error}") from error
         if not 0 < temperature < math.inf:
             raise OptionsError(f"{str(path)!r:.200} has the temperature {temperature}; a positive number is expected")
@@ -141,12 +145,18 @@ _Case = tuple[_Probs, int]  # probabilities of options, and which is true; -1: n
 
 
 def _cases(beliefs: Sequence[Belief], truths: Sequence[Any], least: int = LEAST_EXAMPLES) -> list[_Case]:
+    beliefs, truths = list(beliefs), list(truths)
     if len(beliefs) != len(truths):
         raise OptionsError(f"{len(beliefs)} beliefs and {len(truths)} truths; give one truth for each")
     if len(beliefs) < least:
         raise OptionsError(f"{len(beliefs)} beliefs are too few to judge by; give at least {least}")
     cases = list[_Case]()
-    for belief, truth in zip(beliefs, truths, strict=True):
+    for index, (belief, truth) in enumerate(zip(beliefs, truths, strict=True)):
+        if not isinstance(belief, Belief):
+            raise OptionsError(
+                f"belief {index} is {belief!r:.60}; expected the value of a field with few options (other fields have "
+                "none)"
+            )
         option = belief.option(truth)
         cases.append((_probs(belief), -1 if option is None else belief.options.index(option)))
     return cases
@@ -171,7 +181,10 @@ def _nll(cases: Sequence[_Case], temperature: float = 1.0) -> float:
 
 
 def _fitted(cases: Sequence[_Case]) -> float:
-    """The temperature of least negative log-likelihood, by golden section over its logarithm."""
+    """The temperature of least negative log-likelihood, by golden section over its logarithm; 1 where no truth is an
+    option."""
+    if all(truth < 0 for _, truth in cases):
+        return 1.0
     low, high, ratio = -math.log(HOTTEST), math.log(HOTTEST), (math.sqrt(5) - 1) / 2
     while high - low > 1e-4:
         left, right = high - ratio * (high - low), low + ratio * (high - low)

@@ -9,14 +9,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from numbers import Real
 from typing import Any, Generic, Literal, TypeAlias, get_args
 
 from structgen.core.constraints.base import T_co
 from structgen.core.json_schema.pointers import escape
 from structgen.errors import OptionsError
-from structgen.generation.fields.events import canonical, named_value
+from structgen.generation.fields.events import canonical, check_plain, named_value
+from structgen.options import as_number
 
 By: TypeAlias = Literal["value", "fields", "mbr"]
 Utility: TypeAlias = "Callable[[Any, Any], float]"
@@ -118,38 +118,22 @@ def _named(values: Any) -> list[str]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence) or not values:
         raise OptionsError(f"a consensus needs a list of values, at least one, not {values!r:.100}", option="values")
     for index, value in enumerate(values):
-        _check_plain(value, index)
+        check_plain(value, f"value {index}")
     return [canonical(value) for value in values]
-
-
-def _check_plain(value: Any, index: int, depth: int = 0) -> None:
-    """Refuse what cannot be compared as JSON."""
-    number = isinstance(value, (int, float, Decimal))
-    plain = value is None or isinstance(value, str) or (number and math.isfinite(value))
-    if isinstance(value, (dict, list)) and depth < 200:
-        plain = not isinstance(value, dict) or all(isinstance(name, str) for name in value)
-        for inner in value.values() if isinstance(value, dict) else value:
-            _check_plain(inner, index, depth + 1)
-    if not plain:
-        raise OptionsError(
-            f"value {index} holds {value!r:.80} ({type(value).__name__}), which cannot be compared as JSON; give plain "
-            "JSON values (of a pydantic model: model_dump(mode='json'))",
-            option="values",
-            value=value,
-        )
 
 
 def _checked_weights(weights: Sequence[float] | None, count: int) -> list[float]:
     if weights is None:
         return [1.0] * count
-    given = list(weights)
+    given = list(weights) if isinstance(weights, Iterable) else []
     numbers = all(isinstance(each, Real) and math.isfinite(each) and each >= 0 for each in given)
-    if len(given) != count or not numbers or not sum(given):
+    if len(given) != count or not numbers or not any(given):
         raise OptionsError(
-            f"weights are {given!r:.100}; expected {count} numbers of at least 0, not all 0: one for each value",
+            f"weights are {weights!r:.100}; expected {count} numbers of at least 0, not all 0: one for each value",
             option="weights",
         )
-    return [float(each) for each in given]
+    highest = max(given)  # shares are of ratios, and sums shall not overflow
+    return [float(each / highest) for each in given]
 
 
 def _summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -182,9 +166,11 @@ def _mode(weighted: Sequence[tuple[Any, float]]) -> Any:
 
 def _most_useful(weighted: Sequence[tuple[Any, float]], utility: Utility) -> Any:
     """The value of the highest mean utility."""
+    if not callable(utility):
+        raise OptionsError(f"utility must be a function of two values, not {utility!r:.80}", option="utility")
     best, highest = None, -math.inf
     for value, _ in weighted:
-        scores = [float(utility(value, other)) for other, _ in weighted]
+        scores = [as_number(utility(value, other)) for other, _ in weighted]
         if not all(map(math.isfinite, scores)):
             raise OptionsError(f"the utility of {value!r:.80} is no finite number", option="utility")
         mean = math.fsum(weight * score for (_, weight), score in zip(weighted, scores, strict=True))

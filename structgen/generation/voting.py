@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeAlias, get_args
 
 from structgen.core.constraints.base import Constraint, T_co, value_of
 from structgen.core.constraints.json import JsonSchemaConstraint, as_constraint
+from structgen.core.constraints.thinking import Thinking
 from structgen.core.json_text import loads_exact
 from structgen.errors import OptionsError, StructgenError
 from structgen.generation.consensus import By, Consensus, Utility, consensus
@@ -26,7 +27,7 @@ class VoteResult(Consensus[T_co], Generic[T_co]):
     """One answer from several outputs; ``value`` is what the constraint makes of ``text``.
 
     Attributes:
-        text: of the answer; that of a result, or of what the fields say together.
+        text: of the answer, without thinking; that of a result, or of what the fields say together.
         results: the outputs that have voted.
         weights: of each: 1; of draws that are distinct, in proportion to the model's own probabilities.
         failed: outputs that were not written whole, or whose values the type's own validators refuse.
@@ -47,16 +48,17 @@ def vote(
     if draw not in get_args(Draw):
         raise OptionsError(f"draw must be iid or distinct, not {draw!r:.60}", option="draw", value=draw)
     checked = as_constraint(constraint)
-    if checked is None:
+    answered = checked.answer if isinstance(checked, Thinking) else checked
+    if checked is None or answered is None:
         raise OptionsError("a vote needs a constraint: free texts are hardly ever equal", option="constraint")
     drawn = _distinct if draw == "distinct" else _independent
     results, weights, failed = drawn(generator, prompt, checked, n, options)
-    is_json = isinstance(checked, JsonSchemaConstraint)
-    values = [loads_exact(result.text) if is_json else result.text for result in results]
-    chosen = consensus(values, weights, by=by, utility=utility, accepts=_acceptor(generator, checked))
-    text = _text_of(chosen.value, values, results)
+    texts = [checked.answer_in(each.text) if isinstance(checked, Thinking) else each.text for each in results]
+    values = [loads_exact(each) if isinstance(answered, JsonSchemaConstraint) else each for each in texts]
+    chosen = consensus(values, weights, by=by, utility=utility, accepts=_acceptor(generator, answered))
+    text = _text_of(chosen.value, values, texts)
     parts = {each.name: getattr(chosen, each.name) for each in fields(Consensus)}
-    parts["value"] = value_of(checked, text)
+    parts["value"] = value_of(answered, text)
     return VoteResult(**parts, text=text, results=tuple(results), weights=tuple(weights), failed=failed)
 
 
@@ -97,10 +99,10 @@ def _acceptor(generator: Any, constraint: Constraint) -> Callable[[Any], bool]:
     return accepts
 
 
-def _text_of(value: Any, values: list[Any], results: list[GenerationResult[Any]]) -> str:
-    """The text of the first result that has a value; else what spells it."""
+def _text_of(value: Any, values: list[Any], texts: list[str]) -> str:
+    """The first of the texts that has a value; else what spells it."""
     name = canonical(value)
-    equal = (one.text for one, each in zip(results, values, strict=True) if canonical(each) == name)
+    equal = (text for text, each in zip(texts, values, strict=True) if canonical(each) == name)
     return next(equal, None) or _json(value)
 
 

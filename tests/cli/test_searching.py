@@ -132,6 +132,11 @@ def test_calibrate_reports_what_the_library_does(tmp_path: Path) -> None:
         assert document[half]["ece"] == pytest.approx(numbers.ece) and document[half]["auroc"] == numbers.auroc
     assert json.loads(Path(fitted).read_text())["temperature"] == document["temperature"]
     assert "accuracy" in run(*command)[1]
+    separated = [json.dumps({**json.loads(line), "note": "\u2028\x85"}, ensure_ascii=False) for line in outputs]
+    (tmp_path / "out").write_text(
+        "\r\n".join(['{"id": 99, "fields": [1]}', '{"id": 0, "fields": {"/x": 1}}', *separated])
+    )
+    assert json.loads(run(*command, "--json")[1]) == document
     for truth, field, message in (("few", "/x", "too few"), ("bad", "/x", "Line 1"), ("right", "/y", "No output")):
         code, _, stderr = run("calibrate", str(tmp_path / "out"), str(tmp_path / truth), "--field", field)
         assert code == 2 and message in stderr.replace("\n", " ")

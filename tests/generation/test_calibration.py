@@ -89,7 +89,36 @@ def test_what_is_saved_can_be_loaded(tmp_path: Path) -> None:
     assert TemperatureScaling.load(path) == TemperatureScaling(1.5, 40)
 
 
-BROKEN = ["", "[]", "{}", '{"temperature": "x", "examples": 1}', '{"temperature": -1, "examples": 2}']
+def test_a_temperature_is_fitted_on_truths_that_are_options() -> None:
+    """Of others it can say nothing."""
+    beliefs, truths = world(60, 2.0)
+    fitted = TemperatureScaling.fit(beliefs, truths)
+    mixed = TemperatureScaling.fit([*beliefs, *beliefs], [*truths, *["none"] * 60])
+    assert mixed.temperature == pytest.approx(fitted.temperature) and mixed.examples == 60
+    with pytest.raises(OptionsError, match="19 truths are options"):
+        TemperatureScaling.fit(beliefs, [*truths[:19], *["none"] * 41])
+    assert report(beliefs, ["none"] * 60).temperatures == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("truth", [math.inf, math.nan, np.int64(1), object(), {1: 2}, [(1,)]])
+def test_truths_that_are_no_json_are_refused(truth: Any) -> None:
+    """Counted as wrong, they would make a good belief look bad."""
+    beliefs, truths = world(40, 1.0)
+    with pytest.raises(OptionsError, match="JSON"):
+        report(beliefs, [*truths[1:], truth])
+
+
+def test_beliefs_that_are_none_are_refused() -> None:
+    """A field that is not few-valued has no belief."""
+    beliefs, truths = world(40, 1.0)
+    with pytest.raises(OptionsError, match="belief 1 is None"):
+        report([beliefs[0], None, *beliefs[2:]], truths)  # type: ignore[list-item]
+    assert report(iter(beliefs), iter(truths)) == report(beliefs, truths)  # type: ignore[arg-type]
+
+
+HUGE = "9" * 400
+BROKEN = [f'{{"temperature": {HUGE}, "examples": 1}}', '{"temperature": 1, "examples": 1e999}', "[" * 100_000]
+BROKEN += ["", "[]", "{}", '{"temperature": "x", "examples": 1}', '{"temperature": -1, "examples": 2}']
 
 
 @pytest.mark.parametrize("text", BROKEN)

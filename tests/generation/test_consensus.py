@@ -89,6 +89,12 @@ def test_what_the_fields_say_together_may_be_refused() -> None:
     assert refused.by == "mbr" and refused.value in mixed
 
 
+def test_weights_of_any_size() -> None:
+    for size in (1e308, 1.0, 1e-300):
+        chosen = consensus(["a", "b", "b"], [size] * 3)
+        assert chosen.value == "b" and chosen.share == pytest.approx(2 / 3)
+
+
 def test_equal_as_json() -> None:
     assert consensus([1, 1.0, True]).share == pytest.approx(2 / 3)
     assert leaf_overlap([1, 2, 2], [2, 1]) == pytest.approx(0.8)
@@ -101,6 +107,8 @@ def test_equal_as_json() -> None:
         ([], {}), ("ab", {}), ({"a": 1}, {}), ([math.nan], {}), ([object()], {}), ([{1: 2}], {}), ([(1, 2)], {}),
         ([1], {"weights": [1, 2]}), ([1], {"weights": [-1]}), ([1], {"weights": [0]}), ([1], {"weights": ["1"]}),
         ([1], {"by": "mean"}), ([1], {"by": "mbr", "utility": lambda one, other: math.nan}),
+        ([1], {"weights": 5}), ([1], {"by": "mbr", "utility": lambda one, other: None}),
+        ([1], {"by": "mbr", "utility": lambda one, other: 10**400}), ([1], {"by": "mbr", "utility": "overlap"}),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_refused(values: Any, options: dict[str, Any]) -> None:

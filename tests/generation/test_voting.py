@@ -75,6 +75,18 @@ def test_a_mixture_is_an_answer_only_if_the_constraint_takes_it(generator: Gener
         assert json.loads(free.text) == free.value.model_dump()
 
 
+def test_of_outputs_that_think_the_answer_votes(generator: Generator) -> None:
+    """Their thoughts differ."""
+    for answer, by in ((ONE, "value"), (structgen.json_schema(SCHEMA), "fields")):
+        vote = generator.vote("x", structgen.think(answer, max_think_tokens=4), n=9, by=by, seed=1, max_new_tokens=80)
+        answers = [each.value for each in vote.results]
+        assert vote.text.count("think") == 0 and vote.value in answers
+        assert vote.share == pytest.approx(answers.count(vote.value) / len(answers)) and vote.share > 0.2
+    assert vote.fields.keys() == {"/a", "/b"}
+    with pytest.raises(OptionsError, match="constraint"):
+        generator.vote("x", structgen.think())
+
+
 def test_votes_that_cannot_be(generator: Generator) -> None:
     class Never(pydantic.RootModel[Literal[1, 2]]):
         @pydantic.model_validator(mode="after")

@@ -93,14 +93,21 @@ class Thinking(Generic[T]):
 
     def parse(self, text: str) -> T:
         """The value of the answer."""
+        answer = self.answer_in(text)
+        if self.answer is None or self._after_thinking(text) is None:
+            return answer  # type: ignore[return-value]  # without an answer T is str
+        return self.answer.parse(answer)
+
+    def answer_in(self, text: str) -> str:
+        """What follows the thinking and its blanks in a whole output; all of it where no thinking is over."""
         answer = self._after_thinking(text)
         if self.answer is None or answer is None:
-            return text if answer is None else answer.lstrip()  # type: ignore[return-value]  # without an answer T is str
+            return text if answer is None else answer.lstrip()
         for blanks in range(min(MAX_BLANKS, len(answer) - len(answer.lstrip(" \t\r\n"))), 0, -1):
             matcher = self.answer.compile(BYTES).matcher()  # of several readings, the one with the most blanks
             if matcher.accept_bytes(answer[blanks:].encode(errors="replace")) and matcher.is_accepting():
-                return self.answer.parse(answer[blanks:])
-        return self.answer.parse(answer)
+                return answer[blanks:]
+        return answer
 
     def parse_partial(self, text: str) -> Any:
         """The value of the answer as far as it goes; None while the model thinks."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from structgen.core.bounded_cache import BoundedCache
 from structgen.core.constraints.base import Constraint, partial_of, value_of
 from structgen.errors import GenerationError, OptionsError
-from structgen.options import check_count
+from structgen.options import as_number, check_count
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class CheckedCritic:
 
     def _checked(self, score: Any, candidate: Candidate) -> float:
         """A score as a float: a number, not NaN, not +inf, no more than ``most``."""
-        number = float(score) if isinstance(score, Real) or hasattr(score, "__float__") else math.nan
+        number = as_number(score)
         if math.isnan(number) or number == math.inf:
             raise GenerationError(
                 f"The critic gave {score!r:.60} for {candidate.text!r:.100}; a score is a number of nats or -inf.",

@@ -7,17 +7,20 @@ Blanks are part of what it reads, as is every spelling of a value, so that event
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from structgen.core.json_text import EXACT_DECODER
+from structgen.errors import OptionsError
 
 Decider: TypeAlias = Callable[[bytes, bool], "str | None"]
 """From the bytes so far, and whether the output ends after them, to the event's name; None: nothing is decided."""
 
 BLANKS = b" \t\r\n"
+MAX_DEPTH = 200  # of values that are compared
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NUMBER = re.compile(rb"[-0-9.eE+]*")
 _STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[]["{}]', re.DOTALL)
@@ -57,6 +60,26 @@ def canonical(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{canonical(name)}: {canonical(value[name])}' for name in sorted(value))}}}"
     return f"[{', '.join(map(canonical, value))}]"
+
+
+def check_plain(value: Any, what: str, depth: int = 0) -> None:
+    """Refuse what cannot be compared as JSON.
+
+    Raises:
+        OptionsError: something in it is of another type, no finite number, or too deep; ``what`` says where.
+    """
+    number = isinstance(value, (int, float, Decimal))
+    plain = value is None or isinstance(value, str) or (number and math.isfinite(value))
+    if isinstance(value, (dict, list)) and depth < MAX_DEPTH:
+        plain = not isinstance(value, dict) or all(isinstance(name, str) for name in value)
+        for inner in value.values() if isinstance(value, dict) else value:
+            check_plain(inner, what, depth + 1)
+    if not plain:
+        raise OptionsError(
+            f"{what} holds {value!r:.80} ({type(value).__name__}), which cannot be compared as JSON; give plain JSON "
+            "values (of a pydantic model: model_dump(mode='json'), of numpy: item())",
+            value=value,
+        )
 
 
 def named_value(event: str) -> Any:

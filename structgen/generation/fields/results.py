@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from structgen.generation.fields.events import canonical
+from structgen.generation.fields.events import canonical, check_plain
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Belief:
             options = tuple(ValueOption(**each) for each in shown["options"])
             numbers = [each.prob for each in options]
             belief = cls(options, float(shown["kept"]), float(shown["slack"]))
-        except (TypeError, KeyError, ValueError):
+        except (TypeError, KeyError, ValueError, OverflowError):
             return None
         real = all(isinstance(each, (int, float)) and 0 <= each <= 1 for each in numbers)
         return belief if options and real and sum(numbers) > 0 else None
@@ -72,7 +72,12 @@ class Belief:
         return self.options[0].prob - (self.options[1].prob if len(self.options) > 1 else 0.0)
 
     def option(self, value: Any) -> ValueOption | None:
-        """The option of a plain JSON value; None: it is none. 1 and 1.0 are one value, 1 and True two."""
+        """The option of a plain JSON value; None: it is none. 1 and 1.0 are one value, 1 and True two.
+
+        Raises:
+            OptionsError: the value is no plain JSON.
+        """
+        check_plain(value, "the value")
         name = canonical(value)
         return next((each for each in self.options if canonical(each.value) == name), None)
 
