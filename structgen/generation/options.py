@@ -198,6 +198,20 @@ class GenerationSettings:
         return params
 
 
+def stop_strings(stop: str | Sequence[str]) -> tuple[str, ...]:
+    """The strings before which an output ends.
+
+    Raises:
+        OptionsError: something is no string, or empty.
+    """
+    strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
+    if not all(isinstance(string, str) and string for string in strings):
+        raise OptionsError(
+            f"stop must be a string or strings, none empty, not {stop!r:.100}", option="stop", value=stop
+        )
+    return strings
+
+
 def checked_settings(
     *,
     max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS,
@@ -232,11 +246,7 @@ def checked_settings(
     for name, value in switches:
         if not isinstance(value, bool):
             raise OptionsError(f"{name} must be True or False, not {value!r:.100}", option=name, value=value)
-    strings = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, Sequence) else (stop,)
-    if not all(isinstance(string, str) and string for string in strings):
-        raise OptionsError(
-            f"stop must be a string or strings, none empty, not {stop!r:.100}", option="stop", value=stop
-        )
+    strings = stop_strings(stop)
     if not (loop_guard is None or isinstance(loop_guard, LoopGuard)):
         raise OptionsError(f"loop_guard is {loop_guard!r:.100}; expected LoopGuard() or None", option="loop_guard")
     if heal_prompt and (fields or choose != "token" or guidance is not None):

@@ -25,7 +25,7 @@ from structgen.generation.decoding.prompts import Place, Prompt, Telling, tellin
 from structgen.generation.decoding.stats import GenerationStats
 from structgen.generation.models.prefix_reader import PromptReader, make_reader
 from structgen.generation.models.threads import turn_of
-from structgen.generation.options import Spelling, check_spelling
+from structgen.generation.options import Spelling, check_spelling, stop_strings
 from structgen.generation.prepared_model import PreparedModel, after_prompt, section_of
 from structgen.generation.sampling.uniforms import seed_or_entropy
 from structgen.generation.search.canonical import CanonicalFollowing
@@ -99,7 +99,7 @@ class Searcher:
         other = None
         if guidance is not None:
             _, other, budget = self._asked(guidance.without, constraint, budget, shown)
-        return self._searched(ids, checked, searching, n, budget, _strings(stop), seed, guidance, other)
+        return self._searched(ids, checked, searching, n, budget, stop_strings(stop), seed, guidance, other)
 
     def rank(
         self,
@@ -201,7 +201,8 @@ class Searcher:
             outcome = method.run(space, n, np.random.default_rng(seed_or_entropy(seed)))
         if not outcome.finished and outcome.stopped_by is None:
             raise IncompleteOutputError(
-                f"No output fits in {budget} tokens; raise max_new_tokens, or change stop.", partial=""
+                f"No output fits in {budget} tokens; raise max_new_tokens{', or change stop' if stop else ''}.",
+                partial="",
             )
         keys = [_key(node.hypothesis, method.merge) for _, node in outcome.finished]
         texts = [node.hypothesis.text for _, node in outcome.finished]
@@ -283,13 +284,6 @@ def method_of(method: str | Method, options: dict[str, Any]) -> Method:
 
 def _name(method: Method) -> str:
     return next((name for name, kind in METHODS.items() if type(method) is kind), type(method).__name__)
-
-
-def _strings(stop: str | Sequence[str]) -> tuple[str, ...]:
-    strings = (stop,) if isinstance(stop, str) and stop else tuple(stop)
-    if not all(isinstance(string, str) and string for string in strings):
-        raise OptionsError(f"stop must be a string or strings, none empty, not {stop!r:.100}", option="stop")
-    return strings
 
 
 def _key(hypothesis: Hypothesis, merge: str) -> Hashable:

@@ -15,6 +15,7 @@ from structgen.generation.search.method import Method
 from structgen.generation.search.rerank import Chosen, ranked
 from structgen.generation.search.results import SearchOutcome
 from structgen.generation.search.space import Space
+from structgen.options import as_number
 
 Utility = Callable[[Candidate, Candidate], float]
 
@@ -58,7 +59,8 @@ class Quality(Chosen):
         return ranked(nodes, means)
 
 
-def _checked(utility: float, one: Candidate) -> float:
-    if not math.isfinite(utility):
+def _checked(utility: object, one: Candidate) -> float:
+    number = as_number(utility)
+    if not math.isfinite(number):
         raise GenerationError(f"The utility of {one.text!r:.100} is {utility!r:.60}; a finite number is expected.")
-    return float(utility)
+    return number

@@ -102,6 +102,9 @@ def test_values_that_validators_refuse_are_left_out(generator: Generator) -> Non
         ({"max_new_tokens": 3}, IncompleteOutputError, "raise max_new_tokens"),
         ({"method": "exact", "max_new_tokens": 3}, IncompleteOutputError, "max_new_tokens"),
         ({"stop": [""]}, OptionsError, "stop must be"),
+        ({"stop": ""}, OptionsError, "stop must be"),
+        ({"stop": 3}, OptionsError, "stop must be"),
+        ({"method": "quality", "utility": lambda one, other: None}, GenerationError, "utility of .* is None"),
     ],
 )
 def test_bad_calls_are_refused_by_name(
