@@ -30,7 +30,7 @@ from structgen.server.openai_types import CompletionRequest
 from structgen.server.prompts import token_ids
 from structgen.server.sequences import SequenceEnd, SequenceEvent, TokenChoice
 from structgen.server.settings import ServingSettings
-from structgen.server.sources import sources_of
+from structgen.server.sources import check_one_prompt, sources_of
 
 DEFAULT_TOKENS = 16
 """The budget where none is named, as OpenAI's API has it."""
@@ -79,6 +79,7 @@ def completion_work(
         logprobs=request.logprobs,
     )
     check_fields(work)
+    check_one_prompt(request, texts.values())
     return with_choice(with_regions(work), settings)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from structgen.core.constraints.specs import ConstraintSpec
+from structgen.core.json_schema.keywords_data import with_sources
 from structgen.core.text_sets.opening import PROMPT
 from structgen.errors import TooComplexError
-from structgen.server.errors import as_request_error
-from structgen.server.openai_types import CommonFields
+from structgen.server.errors import RequestError, as_request_error
+from structgen.server.openai_types import CommonFields, CompletionRequest
 from structgen.server.settings import ServingSettings
 
 
@@ -31,6 +33,30 @@ def sources_of(request: CommonFields, prompt: Mapping[str, str], settings: Servi
         raise as_request_error(error, ("sources",)) from error
     texts = {name: text for name, text in prompt.items() if text}
     return {**settings.sources, **({PROMPT: texts} if texts else {}), **given}
+
+
+def check_one_prompt(request: CompletionRequest, prompts: Collection[str]) -> None:
+    """Refuse a constraint that speaks of the prompt where several prompts share it: each would quote the others, too.
+
+    Args:
+        request: whose constraint could be read.
+        prompts: its texts.
+
+    Raises:
+        RequestError: there are several, and it does.
+    """
+    given = request.structured_outputs
+    if given is None or len({*prompts}) < 2 or PROMPT in (request.sources or {}):
+        return
+    for kind, source in (("json", given.json_schema), ("structural_tag", given.structural_tag)):
+        value = None if source is None else ConstraintSpec(kind, source).value
+        if with_sources(value, {PROMPT: ""}) is not value:
+            raise RequestError.at(
+                ("prompt",),
+                "the constraint quotes what the prompt says, and there are several prompts, which it is one for; ask "
+                "for one prompt at a time",
+                "unsupported_value",
+            )
 
 
 def _check_sources(given: Mapping[str, Any], max_bytes: int, max_names: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
@@ -51,6 +52,21 @@ def test_what_the_prompt_says() -> None:
     form = {"format": {"type": "json_schema", "name": "n", "schema": schema("prompt")}}
     replied = ResponseRequest.model_validate({"input": "the roof leaks", "text": form})
     assert takes(response_work(replied, TOKENIZER, VOCABULARY, SETTINGS), '{"q":"the roof"}')
+
+
+def test_several_prompts_are_not_quoted_by_one_constraint() -> None:
+    def work(prompts: Any, json_schema: Any = None, **more: Any) -> InferenceRequest:
+        outputs = {"structured_outputs": {"json": json_schema or schema("prompt")}}
+        given = CompletionRequest.model_validate({"prompt": prompts, **outputs, **more})
+        return completion_work(given, TOKENIZER, VOCABULARY, SETTINGS)
+
+    for form in (schema("prompt"), json.dumps(schema("prompt"))):
+        with pytest.raises(RequestError, match="one prompt at a time") as caught:
+            work(["the roof", "the floor"], form)
+        assert caught.value.param == "prompt"
+    assert takes(work(["the roof"]), '{"q":"roof"}') and takes(work(["the roof"] * 2), '{"q":"roof"}')
+    assert takes(work(["a", "b"], sources={"prompt": "the roof"}), '{"q":"roof"}')
+    assert takes(work(["a", "b"], {"type": "integer"}), "7")
 
 
 def test_tools_name_sources_and_prompts_show_none() -> None:
