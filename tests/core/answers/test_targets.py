@@ -228,6 +228,17 @@ def test_members_may_have_the_names_of_keywords(target: str) -> None:
         assert lowered.back(lowered.forth(value)) == value
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_members_in_another_order_are_sent_all_the_same(target: str) -> None:
+    members = {"map": {"type": "object", "additionalProperties": {"type": "integer"}}, "n": {"type": "number"}}
+    schema = {"anyOf": [{**CLOSED, "properties": members, "required": ["map", "n"]}, {"const": 1}]}
+    lowered = structgen.lower(schema, target)
+    for value in ({"n": 2, "map": {"b": 1, "a": 2}}, {"map": {}, "n": 2}, 1):
+        sent = lowered.forth(value)
+        assert lowered.back(sent) == value
+        assert structgen.reasons(lowered.sent, json.dumps(sent)).occurrences == (), sent
+
+
 def test_llama_cpps_converter_takes_what_is_sent() -> None:
     converter = pytest.importorskip("cyllama.utils.json_schema_to_grammar").json_schema_to_grammar
     from structgen.core.constraints.parts import BYTES

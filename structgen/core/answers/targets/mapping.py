@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from structgen.core.json_schema.formula.values import canonical
 from structgen.core.json_text import loads_exact
 from structgen.core.tool_calls.values import json_text
 from structgen.errors import GenerationError
@@ -192,7 +192,7 @@ class UnionShape(Shape):
         for branch in self.branches:
             if branch.is_meant(value):
                 sent = branch.shape.forth(value)
-                if json.dumps(self.back(sent), default=str) == json.dumps(value, default=str):
+                if canonical(self.back(sent)) == canonical(value):  # members may come in another order
                     return sent
         return value
 
