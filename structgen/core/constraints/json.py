@@ -231,7 +231,11 @@ def json_schema(
         ConstraintError: ``source`` is none of these.
     """
     options = checked_options(options)
+    if not (sources is None or isinstance(sources, Mapping)):
+        raise ConstraintError(f"sources are given by their names, in a dict, not as {type(sources).__name__}")
     if isinstance(source, JsonSchemaConstraint):
+        if sources:
+            raise ConstraintError("the constraint is made already: give sources with its schema, or its type")
         return source
     if isinstance(source, (Mapping, bool, str, bytes, os.PathLike)):
         kind, adapter, written, shown, report = None, None, read_schema(source), None, Report([])

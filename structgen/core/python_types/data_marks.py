@@ -23,6 +23,7 @@ from structgen.core.text_sets.corpus import Corpus, Quote, known_corpus
 from structgen.core.text_sets.folding import checked_folds
 from structgen.core.text_sets.names import NameSet
 from structgen.core.text_sets.references import BY_REFERENCE, SourceReference
+from structgen.errors import ConstraintError
 
 
 class DataMark:
@@ -44,13 +45,31 @@ class DataMark:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         """The schema of the annotated type, whose strings are checked."""
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def _checked(self, value: Any) -> Any:
+        return self.check(value) if isinstance(value, str) else value  # of ``str | None`` the other
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """The JSON Schema of the annotated type, with the keyword: as it can be sent; for `derive`, by reference."""
-        return {**handler(schema), X_STRUCTGEN: self.referring() if BY_REFERENCE.get() else self.keyword}
+        """The JSON Schema of the annotated type, with the keyword: as it can be sent; for `derive`, by reference. What
+        other marks say of it holds as well.
+
+        Raises:
+            ConstraintError: it is of no strings.
+        """
+        described = dict(handler(schema))
+        if isinstance(kind := described.get("type"), str) and kind != "string":
+            raise ConstraintError(
+                f"{type(self).__name__} marks strings, and this type's JSON is of type {kind!r}; mark the strings in "
+                "it: list[Annotated[str, ...]]"
+            )
+        own = self.referring() if BY_REFERENCE.get() else self.keyword
+        words = described.get(X_STRUCTGEN, {})
+        if own.keys().isdisjoint(words):
+            return {**described, X_STRUCTGEN: {**words, **own}}
+        return {**described, "allOf": [*described.get("allOf", ()), {X_STRUCTGEN: own}]}
 
     def referring(self) -> dict[str, Any]:
         """The keyword, whose documents or names are in a reference."""

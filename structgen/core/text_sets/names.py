@@ -45,8 +45,6 @@ class NameSet(SortedTexts):
         Raises:
             ConstraintError: there is none, something is no text, empty or too long, or has half of a surrogate pair.
         """
-        if isinstance(names, str):
-            raise ConstraintError(f"names are texts in a list, not one text: {names!r:.100}")
         return cls._of(_encoded_names(names))
 
     @classmethod
@@ -164,8 +162,9 @@ def _encoded_names(names: Iterable[str]) -> list[bytes]:
     Raises:
         ConstraintError: see `NameSet.build`.
     """
-    if not isinstance(names, Iterable):
-        raise ConstraintError(f"names are texts in a list, not {names!r:.100}")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        what = "one text: " if isinstance(names, str) else ""
+        raise ConstraintError(f"names are texts in a list, not {what}{names!r:.100}")
     listed = list(names)
     try:
         data = list(map(str.encode, listed))

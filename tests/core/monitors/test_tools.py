@@ -170,5 +170,6 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for option, value in [*wrong, ("project", "/nowhere/at/all"), ("timeout", float("nan"))]:
         with pytest.raises(OptionsError, match=option):
             structgen.JediMonitor(**{option: value})
-    for none in ((), [], frozenset[str]()):
+    kinds: list[Any] = [(), [], frozenset()]
+    for none in kinds:
         structgen.JediMonitor(only=none)

@@ -19,7 +19,10 @@ from structgen import (
     Quote,
     QuoteOf,
     RefusedValueError,
+    Region,
+    UnsupportedSchemaError,
     Vocabulary,
+    avoiding,
     json_schema,
 )
 from structgen.core.text_sets.references import SourceReference
@@ -121,3 +124,47 @@ def test_a_type_refers_to_what_is_large() -> None:
     value = constraint.parse('{"name":"name 4999","quote":"roof leaks the"}')
     assert value.quote.occurrences == 499  # type: ignore[attr-defined]
     assert Record.model_json_schema()["properties"]["quote"]["x-structgen"]["boundary"] == "word"
+
+
+def test_marks_of_one_string_hold_together() -> None:
+    """A mark takes nothing away from those before it."""
+
+    def accepts(kind: Any, *texts: str) -> list[bool]:
+        grammar = json_schema(kind).compile(BYTES)
+        found = []
+        for text in texts:
+            matcher = grammar.matcher()
+            found.append(matcher.accept_bytes(text.encode()) and matcher.is_accepting())
+        return found
+
+    letter, names = QuoteOf("the roof leaks"), OneOf(["roof", "floor"])
+    for kind in (Annotated[str, letter, names], Annotated[str, names, letter]):
+        assert accepts(kind, '"roof"', '"floor"', '"leaks"') == [True, False, False]
+    assert accepts(Annotated[str, OneOf(["a", "b"]), OneOf(["b", "c"])], '"a"', '"b"', '"c"') == [False, True, False]
+    for kind in (Annotated[str, avoiding("a"), OneOf(["ab", "b"])], Annotated[str, OneOf(["ab", "b"]), avoiding("a")]):
+        assert accepts(kind, '"ab"', '"b"') == [False, True]
+    with pytest.raises(UnsupportedSchemaError):
+        accepts(Annotated[str, QuoteOf("ab"), QuoteOf("bc")])
+    schema = json_schema(Annotated[str, Region(temperature=0.5), names]).schema
+    assert isinstance(schema, dict) and schema["x-structgen"]["temperature"] == 0.5
+
+
+def test_marks_of_what_is_a_string_or_not() -> None:
+    for kind in (Annotated[str | None, QuoteOf("the roof")], Annotated[str | None, OneOf(["roof"])]):
+        constraint = json_schema(kind)
+        assert constraint.parse("null") is None and constraint.parse('"roof"') == "roof"
+    wrong: list[Any] = [Annotated[list[str], OneOf(["roof"])], Annotated[int, QuoteOf("the roof")]]
+    for kind in wrong:
+        with pytest.raises(ConstraintError, match="marks strings"):
+            json_schema(kind)
+
+
+def test_sources_that_nobody_would_read() -> None:
+    constraint = json_schema(Annotated[str, QuoteOf.named("letter")], sources={"letter": "the roof"})
+    with pytest.raises(ConstraintError, match="made already"):
+        json_schema(constraint, sources={"letter": "another"})
+    sources: Any = ["letter"]
+    with pytest.raises(ConstraintError, match="by their names"):
+        json_schema({"type": "string"}, sources=sources)
+    with pytest.raises(ConstraintError, match="not one text"):
+        NameSet.build(["roof"]).changed(add="floor")

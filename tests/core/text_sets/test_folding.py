@@ -77,8 +77,9 @@ def test_in_schemas_and_types() -> None:
     for wrong in ("dashes", ["dashes"], [7]):
         with pytest.raises(SchemaError):
             json_schema({"x-structgen": {"quoteOf": {"text": PAGE}, "fold": wrong}}).compile(BYTES)
-    for wrong in (None, 3):
+    no_list: list[Any] = [None, 3]
+    for each in no_list:
         with pytest.raises(OptionsError, match="fold must be a list of rules"):
-            Corpus.build("ab", fold=wrong)  # type: ignore[arg-type]
+            Corpus.build("ab", fold=each)
     with pytest.raises(OptionsError, match="fold must be of"):
         substring_of("x", fold=["dashes"])
