@@ -10,6 +10,7 @@ makes the machine live: it never enters what it cannot leave.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from structgen.core.engines.json.value_graph.blame import blame
@@ -145,15 +146,28 @@ class ValueGraph:
         whole = self.lowered.root
         if formula is not whole and formula is not and_(Type(OBJECT), whole):
             return UnsatisfiableSchemaError(message, hint=hint)
+        limits = self._limits(formula)
+        if limits:
+            hint = "Raise the limits of the options, or leave them out."
+            return UnsatisfiableSchemaError(f"{message} within {limits}: without that there are some", hint=hint)
         try:
             lowered, parts = self.lowered.parts()
             types = ANY if formula is whole else OBJECT
-            blamed = blame(parts, types, lambda part: _has_value(lowered, part), possible_types)
+            blamed = blame(parts, types, lambda part: _has_value(lowered, part, lowered.options), possible_types)
         except (SchemaTooComplexError, RecursionError):
             return UnsatisfiableSchemaError(message, hint=hint)
         what = ", since none satisfies this part of it, which must hold" if blamed.pointer else ""
         message = f"{message}{what}: {blamed.reason}"
         return UnsatisfiableSchemaError(message, pointer=blamed.pointer, keyword=blamed.keyword, hint=hint)
+
+    def _limits(self, formula: Formula) -> str:
+        """The options that limit lengths, if they are why no value satisfies a formula."""
+        options = self.options
+        limits = {name: getattr(options, name) for name in ("max_string_length", "max_number_length")}
+        limits = {name: limit for name, limit in limits.items() if isinstance(limit, int)}
+        freed = replace(options, **dict.fromkeys(limits))
+        is_limited = bool(limits) and _has_value(self.lowered, formula, freed, False)
+        return ", ".join(f"{name}={limit}" for name, limit in limits.items()) if is_limited else ""
 
     def _check_distinct(self, root: ValueNode, new: list[ValueNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
@@ -292,15 +306,15 @@ class ValueGraph:
         return possibly_live(probe, self._active, self.budget)
 
 
-def _has_value(lowered: Lowered, formula: Formula) -> bool:
-    """Whether some value satisfies a formula of a schema, as far as the steps that are left tell; else True."""
-    graph = ValueGraph(lowered, lowered.options, explains=False)
+def _has_value(lowered: Formulas, formula: Formula, options: JsonOptions, unknown: bool = True) -> bool:
+    """Whether some value satisfies a formula of a schema, as far as the steps that are left tell; else ``unknown``."""
+    graph = ValueGraph(lowered, options, explains=False)
     try:
         graph.compile(formula)
     except UnsatisfiableSchemaError:
         return False
     except (PatternError, SchemaTooComplexError, TooComplexError, UnsupportedSchemaError):
-        return True
+        return unknown
     finally:
         lowered.budget.left = max(0, graph.budget.left)
     return True

@@ -134,3 +134,18 @@ def test_budgets_hold() -> None:
     schema = with_member({**wide, "type": "object", "maxProperties": 3})
     error = error_of(schema)
     assert error is not None and error.pointer == "/properties/a"
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "said"),
+    [
+        ({"type": "string", "minLength": 3}, {"max_string_length": 2}, "within max_string_length=2:"),
+        (with_member({"const": 100}), {"max_number_length": 2}, "within max_number_length=2:"),
+        ({"enum": ["abc", 100]}, {"max_string_length": 2, "max_number_length": 2}, "=2, max_number_length=2:"),
+    ],
+)
+def test_an_option_is_named_that_leaves_no_value(schema: Any, options: dict[str, Any], said: str) -> None:
+    error = error_of(schema, **options)
+    assert error is not None and said in str(error), error
+    contradiction = error_of({"allOf": [schema, NONE]}, **options)
+    assert contradiction is not None and "within" not in str(contradiction)
