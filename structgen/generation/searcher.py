@@ -208,8 +208,8 @@ class Searcher:
         texts = [node.hypothesis.text for _, node in outcome.finished]
         outputs = merged(outcome.finished, keys, texts) if method.merge != "none" else _apart(outcome.finished)
         stats = SearchStats(reader.calls, space.expansions, reader.tokens, space.seconds)
-        results = _results(outputs, constraint, n, len(ids), stats)
-        return SearchRun(results, _name(method), outcome.gap, outcome.stopped_by, stats)
+        results, refused = _results(outputs, constraint, n, len(ids), stats)
+        return SearchRun(results, _name(method), outcome.gap, outcome.stopped_by, stats, refused)
 
 
 class RankingModel(PreparedModel):
@@ -311,23 +311,23 @@ def _apart(finished: Sequence[tuple[float, Any]]) -> list[Merged]:
 
 def _results(
     outputs: Sequence[Merged], constraint: Constraint[Any], n: int, prompt_tokens: int, stats: SearchStats
-) -> list[SearchResult[Any]]:
-    """The first ``n`` whose values the type's own validators take.
+) -> tuple[list[SearchResult[Any]], int]:
+    """The first ``n`` whose values the type's own validators take, and how many before these they refuse.
 
     Raises:
         RefusedValueError: they take none.
     """
-    results, refused = list[SearchResult[Any]](), None
+    results, refused = list[SearchResult[Any]](), list[RefusedValueError]()
     for output in outputs:
         if len(results) == n:
             break
         try:
             results.append(_result(output, constraint, prompt_tokens, stats))
         except RefusedValueError as error:
-            refused = refused or error
-    if refused is not None and not results:
-        raise refused
-    return results
+            refused.append(error)
+    if refused and not results:
+        raise refused[0]
+    return results, len(refused)
 
 
 def _result(output: Merged, constraint: Constraint[Any], prompt_tokens: int, stats: SearchStats) -> SearchResult[Any]:

@@ -12,7 +12,7 @@ from structgen.core.constraints.base import Constraint, T_co, value_of
 from structgen.core.constraints.json import JsonSchemaConstraint, as_constraint
 from structgen.core.constraints.thinking import Thinking
 from structgen.core.json_text import loads_exact
-from structgen.errors import OptionsError, StructgenError
+from structgen.errors import IncompleteOutputError, OptionsError, StructgenError
 from structgen.generation.consensus import By, Consensus, Utility, consensus
 from structgen.generation.decoding.prompts import Prompt
 from structgen.generation.fields.events import canonical
@@ -76,8 +76,14 @@ def _independent(generator: Any, prompt: Prompt, constraint: Constraint, n: int,
 
 def _distinct(generator: Any, prompt: Prompt, constraint: Constraint, n: int, options: dict[str, Any]) -> _Drawn:
     run = generator.search(prompt, constraint, method="gumbel", n=n, **options)
+    if not run.results:
+        raise IncompleteOutputError(
+            f"The budget ({run.stopped_by}) ended the search for distinct outputs before one was whole; give a larger "
+            "budget=Budget(...), or draw='iid'.",
+            partial="",
+        )
     highest = max(result.log_prob_global for result in run.results)
-    return list(run.results), [math.exp(result.log_prob_global - highest) for result in run.results], 0
+    return list(run.results), [math.exp(result.log_prob_global - highest) for result in run.results], run.refused
 
 
 def _acceptor(generator: Any, constraint: Constraint) -> Callable[[Any], bool]:

@@ -10,12 +10,13 @@ import pydantic
 import pytest
 
 import structgen
-from structgen.errors import OptionsError, RefusedValueError
+from structgen.errors import IncompleteOutputError, OptionsError, RefusedValueError
 from structgen.generation.fields.asking import Fields
 from structgen.generation.generator import Generator
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.options import GenerationOptions
 from structgen.generation.refining import Refine, first_json, second_prompt
+from structgen.generation.target.results import Budget
 from tests.fakes import CharTokenizer, vocabulary
 from tests.many import cases
 
@@ -85,6 +86,21 @@ def test_of_outputs_that_think_the_answer_votes(generator: Generator) -> None:
     assert vote.fields.keys() == {"/a", "/b"}
     with pytest.raises(OptionsError, match="constraint"):
         generator.vote("x", structgen.think())
+
+
+def test_distinct_draws_that_fail_are_counted_or_named(generator: Generator) -> None:
+    class Odd(pydantic.RootModel[Literal[1, 2, 3, 4]]):
+        @pydantic.model_validator(mode="after")
+        def is_odd(self) -> Odd:
+            if self.root % 2 == 0:
+                raise ValueError("even")
+            return self
+
+    vote = generator.vote("x", Odd, n=4, draw="distinct", seed=1, schema_in_prompt=False)
+    assert (len(vote.results), vote.failed) == (2, 2)
+    budget = Budget(model_tokens=1)
+    with pytest.raises(IncompleteOutputError, match="budget"):
+        generator.vote("x", SCHEMA, n=3, draw="distinct", seed=1, budget=budget)
 
 
 def test_votes_that_cannot_be(generator: Generator) -> None:

@@ -56,6 +56,7 @@ class SearchRun(Generic[T_co]):
         gap: how much more than the last of the results an output may score that is not among them; 0: there is none.
             None: the method does not know.
         stopped_by: the budget that ran out; None: none did.
+        refused: outputs before the last of the results whose values the type's own validators refuse.
     """
 
     results: list[SearchResult[T_co]]
@@ -63,6 +64,7 @@ class SearchRun(Generic[T_co]):
     gap: float | None
     stopped_by: Limit | None
     stats: SearchStats
+    refused: int = 0
 
     @property
     def texts(self) -> list[str]:
