@@ -64,7 +64,7 @@ def sqlite_select(database: sqlite3.Connection | SqliteSchema, aliases: Iterable
     Raises:
         ConstraintError: the database has no tables; an alias that is none.
     """
-    schema = database if isinstance(database, SqliteSchema) else SqliteSchema.read(database)
+    schema = SqliteSchema.of(database)
     tables = {folded(table) for table in schema.tables}
     free = (name for number in count(1) if (name := f"q{number}") not in tables)
     made = tuple(islice(free, 2))

@@ -326,7 +326,10 @@ def sqlite_terminals(
     Raises:
         ConstraintError: no tables; a name that is none, or that a table of the database has.
     """
-    schema = database if isinstance(database, SqliteSchema) else SqliteSchema.read(database)
+    schema = SqliteSchema.of(database)
+    for names in (aliases, with_tables):
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise ConstraintError(f"names of tables are words in a list, not {names!r:.100}")
     aliases, with_tables = tuple(aliases), tuple(with_tables)
     for name in (*aliases, *with_tables):
         if not isinstance(name, str) or not WORD.fullmatch(name) or name.upper() in KEYWORDS:
@@ -336,5 +339,5 @@ def sqlite_terminals(
         if folded(name) in taken:
             raise ConstraintError(f"a statement cannot make the table {name!r:.100}: there is one; choose another name")
         taken.add(folded(name))
-    names = _Database(schema, aliases, with_tables)
-    return {"TABLES": SqliteTables(names), "JOINED": SqliteJoins(names), "COLUMN": SqliteColumns(names)}
+    of_all = _Database(schema, aliases, with_tables)
+    return {"TABLES": SqliteTables(of_all), "JOINED": SqliteJoins(of_all), "COLUMN": SqliteColumns(of_all)}

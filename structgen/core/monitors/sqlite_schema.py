@@ -57,6 +57,24 @@ class SqliteSchema:
         return hash((tuple(self.tables.items()), self.links))
 
     @classmethod
+    def of(cls, database: sqlite3.Connection | SqliteSchema) -> SqliteSchema:
+        """That of an open database, or another one; without tables that have no column that can be seen.
+
+        Raises:
+            ConstraintError: it is neither, cannot be read, or no table has a column.
+        """
+        if not isinstance(database, (SqliteSchema, sqlite3.Connection)):
+            raise ConstraintError(f"expected an open sqlite3.Connection or a SqliteSchema, not {database!r:.100}")
+        try:
+            schema = database if isinstance(database, SqliteSchema) else cls.read(database)
+        except sqlite3.Error as error:
+            raise ConstraintError(f"the tables of the database cannot be read: {error}") from error
+        tables = {table: columns for table, columns in schema.tables.items() if columns}
+        if not tables:
+            raise ConstraintError("the database has no tables to ask about, or none has a column")
+        return cls(tables, schema.links)
+
+    @classmethod
     def read(cls, connection: sqlite3.Connection) -> SqliteSchema:
         """That of an open database: its tables and the views that can be read, hidden columns left out.
 

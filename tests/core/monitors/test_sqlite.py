@@ -34,6 +34,11 @@ DATABASES = {
         CREATE TABLE made (a INTEGER, b INTEGER GENERATED ALWAYS AS (a + 1) VIRTUAL);
     """,
     "one table": "CREATE TABLE t (c);",
+    "taken names": """
+        CREATE TABLE q1 (c1, c2, q1); CREATE TABLE c1 (c1 REFERENCES q1(c1), ");--" INT, "c'd" INT, "g
+h" INT);
+        CREATE TABLE count ("with" INT, "recursive" INT, "materialized" INT, lower INT, "é" INT, "﻿" INT);
+    """,
 }
 WORDS = [
     "SELECT ",
@@ -55,7 +60,7 @@ WORDS += [" EXISTS (SELECT ", " GROUP BY ", "WITH q1(c1) AS (SELECT ", "WITH q1(
 WORDS += ["q1", "q2", "c1", "c2", ".c1"]
 FORMS = [r" IN \(SELECT ", r"^SELECT \(SELECT ", " UNION ", " EXCEPT | INTERSECT ", " JOIN ", " GROUP BY ", "EXISTS"]
 FORMS += ["SELECT CASE WHEN .* END .*FROM", "WHERE .*CASE WHEN .* END", r"WHERE .*\(SELECT "]
-FORMS += [r"^WITH q1.* q2\(.*FROM q2", "^WITH q1.*FROM q1.*JOIN q1", "^WITH q1.*JOIN q1"]
+FORMS += [r"^WITH q\d.* q\d\(.*FROM q\d", r"^WITH q\d.*FROM q\d.*JOIN q\d", r"^WITH q\d.*JOIN q\d"]
 TOKENS: list[bytes | None] = [*(bytes([byte]) for byte in range(256)), *(word.encode() for word in WORDS), None]
 VOCABULARY = structgen.Vocabulary(TOKENS, eos_token_ids=len(TOKENS) - 1)
 
@@ -77,7 +82,7 @@ def prepares(connection: sqlite3.Connection, statement: str) -> bool:
 def whole_queries(statement: str) -> list[str]:
     """It, and what reads each table that it makes: SQLite looks at those alone that are read."""
     depth, made = 0, list[str]()
-    for match in re.finditer(r"'(?:[^']|'')*'|[()]|SELECT|\bq[12](?=\()", statement):
+    for match in re.finditer(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[()]|SELECT|\bq\d(?=\()""", statement):
         depth += {"(": 1, ")": -1}.get(match[0], 0)
         if not depth and match[0][0] == "q":
             made.append(match[0])
@@ -241,6 +246,16 @@ def test_keywords_are_all_that_sqlite_reserves() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(ConstraintError, match="no tables"):
         structgen.sqlite_select(sqlite3.connect(":memory:"))
+    closed = sqlite3.connect(":memory:")
+    closed.close()
+    wrong: list[Any] = [closed, "shop.db", None, SqliteSchema({}), SqliteSchema({"t": ()})]
+    for database in wrong:
+        with pytest.raises(ConstraintError):
+            structgen.sqlite_select(database)
+    lists: list[Any] = ["ab", None]
+    for aliases in lists:
+        with pytest.raises(ConstraintError, match="in a list"):
+            structgen.sqlite_select(opened("shop"), aliases)
     for alias in ("select", "a b", ""):
         with pytest.raises(ConstraintError, match="no keyword"):
             structgen.sqlite_select(opened("shop"), [alias])
