@@ -268,7 +268,7 @@ class GrammarError(ConstraintError):
     def __init__(
         self, message: str, *, line: int = 0, column: int = 0, source: str | None = None, hint: str | None = None
     ) -> None:
-        lines = source.splitlines() if source else []
+        lines = source.removesuffix("\n").split("\n") if source else []  # as readers count: by line feeds alone
         if lines and line > len(lines):  # after a last line feed there is nothing to show
             line, column = len(lines), len(lines[-1]) + 1
         self.message = message

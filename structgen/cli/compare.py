@@ -48,20 +48,22 @@ def text_at_revision(path: str, revision: str) -> str:
     """A file as a revision of its git repository has it.
 
     Raises:
-        BadInput: no git, no repository, or no such file there.
+        BadInput: no git, no repository, no such file there, or one that is not UTF-8.
     """
     import subprocess  # of use with git only
 
     file = Path(path).resolve()
     try:
-        done = subprocess.run(
-            ["git", "show", f"{revision}:./{file.name}"], cwd=file.parent, capture_output=True, check=False
-        )
+        command = ["git", "show", "--end-of-options", f"{revision}:./{file.name}"]
+        done = subprocess.run(command, cwd=file.parent, capture_output=True, check=False)
     except OSError as error:
         raise BadInput(f"Cannot run git: {error}") from error
     if done.returncode:
         raise BadInput(f"Cannot read {path} at {revision}: {done.stderr.decode(errors='replace').strip()}")
-    return done.stdout.decode("utf-8")
+    try:
+        return done.stdout.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} at {revision} is not UTF-8: {error.reason} at offset {error.start}") from None
 
 
 def schema_text(source: str) -> str:

@@ -52,8 +52,9 @@ def test_what_is_not_decided_is_not_compatible(tmp_path: Path) -> None:
 
 
 def test_bad_input(files: tuple[str, str], tmp_path: Path) -> None:
-    (tmp_path / "bad.json").write_text("{")
-    assert run("compare", files[0], str(tmp_path / "bad.json"))[0] == 2
+    for text in ("{", '{"type":\n'):
+        (tmp_path / "bad.json").write_text(text)
+        assert run("compare", files[0], str(tmp_path / "bad.json"))[0] == 2
     assert run("compare", files[0], str(tmp_path / "none.json"))[0] == 2
     assert run("compare", files[0])[0] == 2
     assert run("compare", *files, "--undecided", "perhaps")[0] == 2
@@ -66,7 +67,13 @@ def test_against_a_revision(tmp_path: Path) -> None:
     author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "a schema"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    path.write_bytes(b"\xff")
+    subprocess.run(["git", *author, "commit", "-qam", "no text"], cwd=tmp_path, check=True)
     path.write_text(json.dumps(NARROW))
+    assert run("compare", str(path), "--against", "HEAD")[0] == 2
+    assert run("compare", str(path), "--against", "--output=written")[0] == 2  # a revision, not an option of git's
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["schema.json"]
+    subprocess.run(["git", "reset", "-q", "--soft", "HEAD~1"], cwd=tmp_path, check=True)
     assert run("compare", str(path), "--against", "HEAD")[0] == 1
     assert run("compare", str(path), "--against", "HEAD", "--forward")[0] == 0
 

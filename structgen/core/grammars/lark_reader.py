@@ -310,7 +310,8 @@ def _advice(message: str, text: str, line: int = 0, column: int = 0) -> str | No
     """What to do about an error of Lark's that newcomers meet; None: nothing is known."""
     if "::=" in text:
         return "With ::= it is GBNF, or XGrammar's EBNF: gbnf(...)."
-    remaining = text.splitlines()[line - 1][max(0, column - 1) :] if 0 < line <= len(text.splitlines()) else ""
+    lines = text.split("\n")
+    remaining = lines[line - 1][max(0, column - 1) :] if 0 < line <= len(lines) else ""
     undefined = re.search(r"'(\w+)' used but not defined", message)
     if undefined is not None:
         name = undefined[1]

@@ -64,7 +64,7 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text, parse_float=exact_decimal, parse_int=exact_integer, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        line = text.splitlines()[error.lineno - 1] if text.splitlines() else ""
+        line = text.split("\n")[error.lineno - 1]  # as the parser counts: by line feeds alone
         start = max(0, error.colno - 41)
         caret = f"\n  {line[start : start + 80]}\n  {' ' * (error.colno - 1 - start)}^"
         message = f"the schema is not JSON: {error.msg} at line {error.lineno}, column {error.colno}{caret}\n"

@@ -35,6 +35,8 @@ def test_of_two_equal_keys_the_last_counts() -> None:
         ('{"a": 1,\n "b": }', 'line 2, column 7\n   "b": }\n        ^'),
         ("", "the schema is empty"),
         ('{"a": NaN}', "NaN is not JSON"),
+        ('{"type":\n', "line 2, column 1"),
+        ('{"a": "\u2028",\n x', "line 2, column 2"),
         ('{"a": -Infinity}', "-Infinity is not JSON"),
         (b'{"a": "\xff"}', "not UTF-8: invalid start byte at byte 7"),
         ("[1]", "an object, true or false; this text holds a list"),

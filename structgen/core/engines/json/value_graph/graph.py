@@ -163,11 +163,10 @@ class ValueGraph:
     def _limits(self, formula: Formula) -> str:
         """The options that limit lengths, if they are why no value satisfies a formula."""
         options = self.options
-        limits = {name: getattr(options, name) for name in ("max_string_length", "max_number_length")}
-        limits = {name: limit for name, limit in limits.items() if isinstance(limit, int)}
-        freed = replace(options, **dict.fromkeys(limits))
-        is_limited = bool(limits) and _has_value(self.lowered, formula, freed, False)
-        return ", ".join(f"{name}={limit}" for name, limit in limits.items()) if is_limited else ""
+        limits = {"max_string_length": options.max_string_length, "max_number_length": options.max_number_length}
+        limited = [f"{name}={limit}" for name, limit in limits.items() if isinstance(limit, int)]
+        freed = replace(options, max_string_length=None, max_number_length=None)
+        return ", ".join(limited) if limited and _has_value(self.lowered, formula, freed, False) else ""
 
     def _check_distinct(self, root: ValueNode, new: list[ValueNode]) -> None:
         """Refuse arrays of distinct items of which it is not known whether there are enough."""
