@@ -161,9 +161,11 @@ def critic(
         memo: how many scores are remembered, by text; 0: none.
 
     Raises:
-        OptionsError: an option has a value that it cannot have.
+        OptionsError: an option has a value that it cannot have, or is given for what is a critic already.
     """
     if isinstance(function, CheckedCritic):
+        if (weight, prefixes, most, batch, memo) != (1.0, False, None, 64, 4096):
+            raise OptionsError("this critic has its promises already; give them where it is made", option="critic")
         return function
     if not callable(function):
         raise OptionsError(f"a critic is a function of candidates, not {function!r:.100}", option="critic")

@@ -52,7 +52,7 @@ def judge_of_beginnings(given: CriticLike) -> CheckedCritic:
     Raises:
         OptionsError: it was made for whole texts.
     """
-    judge = critic(given, prefixes=True)
+    judge = given if isinstance(given, CheckedCritic) else critic(given, prefixes=True)
     if not judge.prefixes:
         raise OptionsError(
             "the critic is asked about beginnings and was made for whole texts only; say that it judges prefixes",

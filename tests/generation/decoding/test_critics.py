@@ -86,6 +86,15 @@ def test_bad_options(options: dict[str, Any]) -> None:
         critic(lengths, **options)
 
 
+def test_a_critic_keeps_its_promises() -> None:
+    """Other ones would not be heard."""
+    made = critic(lengths, most=9.0)
+    assert critic(made) is made
+    for options in ({"weight": 3.0}, {"prefixes": True}, {"most": 2.0}, {"batch": 1}, {"memo": 0}):
+        with pytest.raises(OptionsError, match="promises"):
+            critic(made, **options)  # type: ignore[arg-type]
+
+
 def test_values_are_read_when_asked_for() -> None:
     schema = json_schema({"type": "object"})
     assert Candidate('{"a": 1}', constraint=schema).value == {"a": 1}
