@@ -315,13 +315,18 @@ def with_healed(choice: dict[str, Any], work: InferenceRequest, event: SequenceE
 
 def with_fields(choice: dict[str, Any], work: InferenceRequest, end: SequenceEnd) -> dict[str, Any]:
     """A choice that is whole, with how likely the values of its fields were, where that was asked for: of each value,
-    type or text its numbers, the likeliest options first; null where there was no room to read them."""
+    type or text its numbers, the likeliest options first; null where there was no room to read them. What was asked for
+    and is not there is listed, what is more than are read is counted."""
     if work.sequence.fields is None:
         return choice
     most, fields = work.asked.structgen.field_options, end.fields
     shown = None if fields is None else {name: _field_fields(each, most) for name, each in fields.items()}
-    tokens = 0 if fields is None else fields.tokens
-    return {**choice, "structgen": {"fields": shown, "field_tokens": tokens}}
+    said: dict[str, Any] = {"fields": shown, "field_tokens": 0 if fields is None else fields.tokens}
+    if fields is not None and fields.absent:
+        said["absent_fields"] = list(fields.absent)
+    if fields is not None and fields.left_out:
+        said["fields_left_out"] = fields.left_out
+    return {**choice, "structgen": said}
 
 
 def _field_fields(one: FieldBelief, most: int) -> dict[str, Any]:

@@ -141,7 +141,7 @@ class StructgenExtension(RequestPart):
     spelling: Spelling = "any"
     heal_prompt: bool = False
     report: bool = False
-    fields: bool | Items[str] = False
+    fields: bool | Annotated[Items[str], Field(max_length=64)] = False
     field_options: Annotated[int, Field(ge=1, le=64)] = 5
 
 

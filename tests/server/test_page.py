@@ -202,7 +202,22 @@ def test_answers_say_how_likely_their_values_were(http: httpx2.Client, stream: b
     assert 0 <= field["value"]["kept"] <= 1 and choice["structgen"]["field_tokens"] > 0
 
 
-@pytest.mark.parametrize("fields", [["kind"], ["/knid"], "x", [1]])
+def test_fields_that_are_not_there_are_named(http: httpx2.Client) -> None:
+    flags = {"type": "array", "items": {"type": "boolean"}, "minItems": 70, "maxItems": 70}
+    schema = {"type": "object", "properties": {"f": flags}, "required": ["f"], "additionalProperties": False}
+    asked: list[Any] = [["/f/0", "/other/*", "/f/99"], True]
+    body: dict[str, Any] = {"messages": [{"role": "user", "content": "x"}], "structured_outputs": {"json": schema}}
+    named, counted = (
+        http.post("/v1/chat/completions", json={**body, "structgen": {"fields": each}}).json()["choices"][0][
+            "structgen"
+        ]
+        for each in asked
+    )
+    assert named["fields"].keys() == {"/f/0"} and named["absent_fields"] == ["/other/*", "/f/99"]
+    assert 0 < len(counted["fields"]) == 70 - counted["fields_left_out"] < 70
+
+
+@pytest.mark.parametrize("fields", [["kind"], ["/knid"], "x", [1], [f"/{number}" for number in range(65)]])
 def test_fields_that_there_cannot_be_are_refused(http: httpx2.Client, fields: Any) -> None:
     schema = {"type": "object", "properties": {"kind": {"enum": ["cat", "dog"]}}, "required": ["kind"]}
     body = {"messages": [{"role": "user", "content": "x"}], "structured_outputs": {"json": schema}}

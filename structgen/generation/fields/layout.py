@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from structgen.core.constraints.base import Constraint
@@ -16,6 +17,7 @@ from structgen.errors import OptionsError
 from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions, Regions
 from structgen.generation.fields.asking import Fields
 
+MAX_COMPARED = 20_000  # pairs of names that are looked at for slips: a hint is not worth more than a tenth of a second
 LIKENESS = 0.6  # of names (difflib's ratio) from which on one may be a slip for the other
 
 
@@ -46,16 +48,15 @@ def layout_of(constraint: Constraint | None, asked: Fields) -> Layout:
     if constraint is None:
         raise OptionsError("fields needs a constraint: free text has no fields", option="fields")
     answer = constraint.answer if isinstance(constraint, Thinking) else constraint
-    for pointer in asked.pointers or ():
-        if isinstance(answer, JsonSchemaConstraint):
-            _check_names(pointer, answer.schema)
-        elif pointer:
-            raise OptionsError(
-                f"fields names {pointer!r:.100}, and the output is no JSON: only '' (the whole output) is one of its "
-                "fields; give fields=True, or a JSON Schema or type as the constraint",
-                option="fields",
-                value=pointer,
-            )
+    if asked.pointers and isinstance(answer, JsonSchemaConstraint):
+        _check_names(asked.pointers, answer.schema, "fields")
+    elif pointer := next(filter(None, asked.pointers or ()), None):
+        raise OptionsError(
+            f"fields names {pointer!r:.100}, and the output is no JSON: only '' (the whole output) is one of its "
+            "fields; give fields=True, or a JSON Schema or type as the constraint",
+            option="fields",
+            value=pointer,
+        )
     return Layout(isinstance(answer, JsonSchemaConstraint), isinstance(constraint, Thinking))
 
 
@@ -85,18 +86,19 @@ def placed_regions(constraint: Constraint | None, regions: Regions) -> tuple[Con
             )
         return constraint, NO_REGIONS
     schema = constraint.schema if fields or constraint.has_field_regions else None  # a copy
-    for pointer, _ in fields:
-        _check_names(pointer, schema, "regions")
+    if fields:
+        _check_names([pointer for pointer, _ in fields], schema, "regions")
     return constraint, FieldRegions(fields, schema if constraint.has_field_regions else None)
 
 
-def _check_names(pointer: str, schema: Any, option: str = "fields") -> None:
+def _check_names(pointers: Iterable[str], schema: Any, option: str) -> None:
     """Refuse a pointer with a name that is a slip for a declared one."""
-    declared = set(_declared(schema))
-    for part in pointer.split("/")[1:]:
-        name = unescape(part)
-        near = get_close_matches(name, declared, 1, LIKENESS)
-        if near and name not in declared and name != "*" and not name.isdigit():
+    declared = sorted(set(_declared(schema)))
+    names = ((unescape(part), pointer) for pointer in pointers for part in pointer.split("/")[1:])
+    known = {"*", *declared}
+    unknown = {name: pointer for name, pointer in names if name not in known and not name.isdigit()}
+    for name, pointer in islice(unknown.items(), MAX_COMPARED // max(1, len(declared))):
+        if near := get_close_matches(name, declared, 1, LIKENESS):
             raise OptionsError(
                 f"{option} names {pointer!r:.100}; the schema has no {name!r:.60}, did you mean {near[0]!r}?",
                 option=option,

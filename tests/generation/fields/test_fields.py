@@ -14,7 +14,7 @@ import pytest
 import structgen
 from structgen.errors import OptionsError
 from structgen.generation.decoding import drawing
-from structgen.generation.fields import reading
+from structgen.generation.fields import layout, reading
 from structgen.generation.fields.asking import Fields
 from structgen.generation.fields.events import canonical, value_event
 from structgen.generation.generator import Generator
@@ -325,6 +325,15 @@ def test_bad_pointers_are_refused(fields: Any) -> None:
     generator = Generator(TinyModel(258), CharTokenizer(eos=0), vocabulary=structgen.Vocabulary([*(bytes([b]) for b in range(256)), None], eos_token_ids=256))  # fmt: skip  # noqa: E501
     with pytest.raises(OptionsError):
         generator.generate("p", {"enum": ["a", "b"]}, fields=fields)
+
+
+def test_slips_are_looked_for_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller may send very many names to a schema of very many."""
+    names, compared = [f"name{number}" for number in range(500)], list[int]()
+    monkeypatch.setattr(layout, "get_close_matches", lambda name, others, *_: compared.append(len(others)))
+    constraint = structgen.json_schema({"type": "object", "properties": {name: {"type": "boolean"} for name in names}})
+    layout.layout_of(constraint, Fields(("/" + "/".join(f"x{number}" for number in range(100_000)), "/name1")))
+    assert 0 < sum(compared) <= layout.MAX_COMPARED
 
 
 @pytest.mark.parametrize(
