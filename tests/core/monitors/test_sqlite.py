@@ -121,7 +121,7 @@ def test_what_is_written_is_prepared_and_all_names_exist(name: str) -> None:
         for query in whole_queries(statement):
             assert prepares(connection, query), query
         left -= {form for form in left if re.search(form, statement)}
-        quoted = re.findall(r'"((?:[^"]|"")+)"', re.sub(r"'(?:[^']|'')*'", "", statement))
+        quoted = filter(None, re.findall(r"""'(?:[^']|'')*'|"((?:[^"]|"")+)\"""", statement))
         assert {text.replace('""', '"') for text in quoted} <= names, statement
     assert not left or not MANY, left
 
