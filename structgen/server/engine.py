@@ -40,6 +40,7 @@ _T = TypeVar("_T")
 LOG = logging.getLogger("structgen.server")
 MAKERS = 3  # threads that make outputs; of one caller one fewer
 ROOM_SECONDS = 0.05  # after which it is asked again for room to read a prompt
+WAIT_FOR_ROOM = 5.0  # seconds of that: meanwhile the thread makes no other outputs
 ANY_NUMBER = 1 << 30  # may wait there: what may wait is counted by ``room``
 STUCK_SECONDS = 30.0  # a model thread that has work and makes no step for so long is not healthy
 
@@ -367,16 +368,21 @@ class AsyncEngine(AsyncWriting):
 
     def _asked(self, work: Callable[[], _T]) -> _T:
         """What comes of work that reads the model, which the model thread does between two steps; where there is no
-        room, after a while: what is written gives its own back."""
+        room, after a while: what is written gives its own back.
+
+        Raises:
+            RequestError: the model thread is gone, or there still is no room. What the work raises.
+        """
+        until = time.monotonic() + WAIT_FOR_ROOM
         while True:
             result = Future[_T]()
             if not self._ask(partial(_bring_about, work, result)):
                 raise unavailable(str(self._gone()), "model_thread_failed")
             try:
                 return result.result()
-            except MemoryError:
-                if not self.running:
-                    raise
+            except MemoryError as error:
+                if not self.running or time.monotonic() > until:
+                    raise overloaded("There is no room to read the prompt.", self.retry_after()) from error
                 time.sleep(ROOM_SECONDS)
 
     def _refuse(self, stream: RequestStream, index: int, error: Exception) -> None:

@@ -24,6 +24,7 @@ from structgen.generation.models.tiny import TinyModel
 from structgen.generation.sampling import SamplingParams
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.server.engine import AsyncEngine
+from structgen.server.errors import RequestError
 from structgen.server.sequence_writer import SequenceWriter
 from structgen.server.sequences import SequenceEvent, SequenceRequest, WrittenSoFar
 from tests.generation.decoding.test_healing import world
@@ -182,6 +183,32 @@ def test_what_cannot_be_healed_is_refused_by_name(monkeypatch: pytest.MonkeyPatc
             assert error["param"] == "structgen.heal_prompt" and "template" in error["message"]
         error = asked(http).json()["error"]  # a tokenizer that is no byte-level BPE
         assert error["param"] == "structgen.heal_prompt" and error["code"] == "unsupported_value"
+
+
+def test_a_prompt_that_there_is_no_room_for_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = fresh()
+    engine = AsyncEngine(made)
+    tries = list[int]()
+
+    def no_room() -> None:
+        tries.append(1)
+        if len(tries) > 3:
+            monkeypatch.setattr(AsyncEngine, "running", 0)
+        raise MemoryError
+
+    monkeypatch.setattr(AsyncEngine, "running", 1)
+    monkeypatch.setattr(made, "healed", lambda *_, asking, **__: asking(no_room))
+    request = SequenceRequest(made.tokenizer.encode("the t"), max_new_tokens=9, heal_prompt=True)
+
+    async def call() -> None:
+        await engine.submit([request]).last()
+
+    try:
+        with pytest.raises(RequestError, match="no room") as caught:
+            asyncio.run(asyncio.wait_for(call(), 20))
+    finally:
+        engine.close()
+    assert caught.value.status == 429 and len(tries) == 4
 
 
 def test_the_engine_closes_while_a_prompt_is_healed() -> None:
