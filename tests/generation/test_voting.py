@@ -78,7 +78,8 @@ def test_a_mixture_is_an_answer_only_if_the_constraint_takes_it(generator: Gener
 
 def test_of_outputs_that_think_the_answer_votes(generator: Generator) -> None:
     """Their thoughts differ."""
-    for answer, by in ((ONE, "value"), (structgen.json_schema(SCHEMA), "fields")):
+    ways: tuple[tuple[Any, Any], ...] = ((ONE, "value"), (structgen.json_schema(SCHEMA), "fields"))
+    for answer, by in ways:
         vote = generator.vote("x", structgen.think(answer, max_think_tokens=4), n=9, by=by, seed=1, max_new_tokens=80)
         answers = [each.value for each in vote.results]
         assert vote.text.count("think") == 0 and vote.value in answers
