@@ -33,10 +33,15 @@ def schema_of(source: Any) -> Any:
 
 def _parameters(definition: Mapping[str, Any]) -> Any:
     """What a tool takes; a schema as it is."""
-    if definition.get("type") == "function" and isinstance(definition.get("function"), Mapping):
+    is_function = definition.get("type") == "function"  # which is no type of JSON Schema
+    if is_function and isinstance(definition.get("function"), Mapping):
         definition = definition["function"]
     if isinstance(definition.get("name"), str):
         for name in _PARAMETERS:
             if isinstance(definition.get(name), Mapping):
                 return definition[name]
+        if is_function:  # without parameters it takes none
+            from structgen.core.tool_calls.definitions import NO_PARAMETERS
+
+            return NO_PARAMETERS
     return definition

@@ -310,6 +310,8 @@ def _advice(message: str, text: str, line: int = 0, column: int = 0) -> str | No
     """What to do about an error of Lark's that newcomers meet; None: nothing is known."""
     if "::=" in text:
         return "With ::= it is GBNF, or XGrammar's EBNF: gbnf(...)."
+    if text.startswith("\ufeff"):
+        return "The text begins with a byte order mark (U+FEFF), which is not shown: save the file as UTF-8 without it."
     lines = text.split("\n")
     remaining = lines[line - 1][max(0, column - 1) :] if 0 < line <= len(lines) else ""
     undefined = re.search(r"'(\w+)' used but not defined", message)

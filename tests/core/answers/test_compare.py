@@ -163,3 +163,10 @@ def test_remarks() -> None:
     (remark,) = structgen.compare({"format": "hostname"}, {}).remarks
     assert "hostname" in remark
     assert not structgen.compare({"format": "hostname"}, {}, options=JsonOptions(assert_formats=False)).remarks
+
+
+@pytest.mark.parametrize("tool", [{"type": "function", "function": {"name": "f"}}, {"type": "function", "name": "f"}])
+def test_a_tool_without_parameters_takes_none(tool: dict[str, Any]) -> None:
+    parameters = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}
+    answer = structgen.compare(tool, {"name": "f", "parameters": parameters})
+    assert answer.verdict == "wider" and answer.new_only is not None and answer.new_only.text == '{"a":0}'

@@ -204,3 +204,8 @@ def test_large_grammars_are_read_fast() -> None:
     grammar = compile_lark(f"start: word~2 NUMBER~5000\nword: {options}\nNUMBER: {options}", BYTES)
     assert isinstance(grammar, CfgGrammar) and len(grammar.source.terminals) == 2
     assert time.process_time() - started < 10
+
+
+def test_a_byte_order_mark_is_named() -> None:
+    with pytest.raises(GrammarError, match="byte order mark"):
+        read_lark('\ufeffstart: "a"')
