@@ -95,8 +95,8 @@ def _check_names(pointers: Iterable[str], schema: Any, option: str) -> None:
     """Refuse a pointer with a name that is a slip for a declared one."""
     declared = sorted(set(_declared(schema)))
     names = ((unescape(part), pointer) for pointer in pointers for part in pointer.split("/")[1:])
-    known = {"*", *declared}
-    unknown = {name: pointer for name, pointer in names if name not in known and not name.isdigit()}
+    taken = {"*", *declared}
+    unknown = {name: pointer for name, pointer in names if name not in taken and not name.isdigit()}
     for name, pointer in islice(unknown.items(), MAX_COMPARED // max(1, len(declared))):
         if near := get_close_matches(name, declared, 1, LIKENESS):
             raise OptionsError(

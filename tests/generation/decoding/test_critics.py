@@ -92,7 +92,7 @@ def test_a_critic_keeps_its_promises() -> None:
     assert critic(made) is made
     for options in ({"weight": 3.0}, {"prefixes": True}, {"most": 2.0}, {"batch": 1}, {"memo": 0}):
         with pytest.raises(OptionsError, match="promises"):
-            critic(made, **options)  # type: ignore[arg-type]
+            critic(made, **options)
 
 
 def test_values_are_read_when_asked_for() -> None:
