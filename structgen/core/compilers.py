@@ -218,7 +218,8 @@ def _given(
     unused = sorted(terminals.keys() - set(references.values()))
     if unused:
         raise OptionsError(
-            f"the grammar does not use {unused[0]!r}; declare it (%declare {unused[0]}) and use it in a rule",
+            f"the grammar does not use {unused[0]!r}: no rule has it, or the grammar defines it itself; use it in a "
+            f"rule (a Lark grammar declares it: %declare {unused[0]})",
             option="terminals", value=unused[0],
         )  # fmt: skip
     compiled = {name: _content(name, given, vocabulary.within(naming)) for name, given in terminals.items()}
@@ -233,6 +234,11 @@ def _content(name: str, given: Any, vocabulary: Vocabulary) -> Grammar:
     if isinstance(given, Compilable):
         return given.compile(vocabulary)
     if isinstance(given, TerminalMonitor):
+        if not isinstance(given.names, NameSet):
+            raise OptionsError(
+                f"the names of the monitor {name!r} are {given.names!r:.100}; expected a NameSet: NameSet.build(...)",
+                option="terminals", value=given,
+            )  # fmt: skip
         return MonitoredTerminal(given, vocabulary, compile_names)
     if hasattr(given, "matcher"):
         return given

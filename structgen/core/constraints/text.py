@@ -29,7 +29,7 @@ from structgen.core.grammars.captured import Captured, CapturesOption, checked_c
 from structgen.core.grammars.lark_options import refuse_lark_options, refuse_lexer
 from structgen.core.grammars.limits import load_text, named_file
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import ConstraintError
+from structgen.errors import ConstraintError, OptionsError
 from structgen.options import JsonOptions
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def lark(
         refuse_lark_options(unknown, LARK_OPTIONS)
     if lexer not in LEXERS:
         refuse_lexer(lexer)
-    others, given = tuple((grammars or {}).items()), tuple((terminals or {}).items())
+    others, given = tuple((grammars or {}).items()), _checked_terminals(terminals)
     captured = checked_captures(captures)
     return LarkConstraint(named_file(source), start, lexer, json_options, captured, dialect, others, given)
 
@@ -267,8 +267,17 @@ def gbnf(
     terminals: Terminals | None = None,
 ) -> GbnfConstraint:
     """Text of a GBNF grammar (its text, or a ``Path``), or of one in XGrammar's EBNF; see ``compile_gbnf``."""
-    given = tuple((terminals or {}).items())
+    given = _checked_terminals(terminals)
     return GbnfConstraint(source, start, max_repetitions, checked_captures(captures), dialect, given)
+
+
+def _checked_terminals(given: Terminals | None) -> tuple[tuple[str, Any], ...]:
+    if not (given is None or isinstance(given, Mapping)):
+        raise OptionsError(
+            f"terminals are given by their names, in a dict, not as {type(given).__name__}",
+            option="terminals", value=given,
+        )  # fmt: skip
+    return tuple((given or {}).items())
 
 
 def regex(pattern: str, syntax: Syntax = "python") -> RegexConstraint:

@@ -189,5 +189,9 @@ def test_grammars_with_monitors_are_sent_and_what_is_no_monitor_is_named() -> No
     twin = pickle.loads(pickle.dumps(grammar))
     for a, b in itertools.product(WORDS, repeat=2):
         assert accepts(grammar, f"a{a}{b}".encode()) == accepts(twin, f"a{a}{b}".encode())
+    listed: Any = Fixed(lambda text: ["x"])
+    listed.names = ["x"]
+    with pytest.raises(OptionsError, match="names of the monitor 'X'"):
+        structgen.compile_lark('start: "a" X\n%declare X', VOCABULARY, terminals={"X": listed})
     with pytest.raises(OptionsError, match="expected a NameSet"):
         structgen.compile_lark('start: "a" X\n%declare X', VOCABULARY, terminals={"X": object()})  # type: ignore[dict-item]

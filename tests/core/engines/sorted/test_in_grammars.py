@@ -56,6 +56,12 @@ def test_wrong_terminals() -> None:
         lark("start: CITY\n%declare CITY\n", terminals=terminals()).compile(VOCABULARY)
     with pytest.raises(GrammarError, match="has no pattern"):
         lark("start: CITY OTHER\n%declare CITY OTHER\n", terminals={"CITY": one_of(CITIES)}).compile(VOCABULARY)
+    with pytest.raises(OptionsError, match="defines it itself"):
+        lark('start: QUOTE\nQUOTE: "a"', terminals={"QUOTE": NameSet.build(["a"])}).compile(VOCABULARY)
+    pairs: Any = [("QUOTE", NameSet.build(["a"]))]
+    for made in (lark, gbnf):
+        with pytest.raises(OptionsError, match="by their names"):
+            made("root ::= QUOTE", terminals=pairs)
     with pytest.raises(OptionsError, match="expected a NameSet"):
         lark("start: CITY\n%declare CITY\n", terminals={"CITY": "Paris"}).compile(VOCABULARY)  # type: ignore[dict-item]
     with pytest.raises(OptionsError, match="dialect 'lark'"):
