@@ -316,8 +316,10 @@ class Conjunctions:
                 distinct = positive
         if distinct is False:
             least = max(least, 2)
-            if counted or most is not None or any(lo or hi is not None for lo, hi, _ in ranges):
-                self._context.unsupported(not_(UNIQ), "the negation of uniqueItems together with limits on the items")
+            limits = "" if self._options.max_items is None else " (JsonOptions.max_items)"
+            if counted or most is not None or limits or any(lo or hi is not None for lo, hi, _ in ranges):
+                what = f"the negation of uniqueItems together with limits on the items{limits}"
+                self._context.unsupported(not_(UNIQ), what)
                 distinct = None
         if most is not None and most < least:
             return None

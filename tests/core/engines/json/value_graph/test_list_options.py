@@ -135,3 +135,10 @@ def test_what_leaves_no_value_says_why() -> None:
     structgen.compile_json_schema(schema, VOCABULARY)
     with pytest.raises(structgen.UnsatisfiableSchemaError, match='distinct_items="schema"'):
         structgen.compile_json_schema(schema, VOCABULARY, JsonOptions(distinct_items="all"))
+
+
+@pytest.mark.parametrize("schema", [{"not": {"uniqueItems": True}}, {"oneOf": [{}, {"items": {"uniqueItems": True}}]}])
+def test_lists_of_which_two_items_must_be_equal_are_not_limited(schema: Any) -> None:
+    with pytest.raises(structgen.UnsupportedSchemaError, match="max_items"):
+        structgen.compile_json_schema(schema, VOCABULARY, JsonOptions(max_items=3))
+    structgen.compile_json_schema(schema, VOCABULARY, JsonOptions(max_items=3, unsupported="ignore"))
