@@ -50,7 +50,7 @@ def x_structgen(value: Any, schema: Schema, pointer: Pointer, context: Context) 
     if unknown or given.keys().isdisjoint(_SPEAKING):
         checks.refuse(pointer, f"an object with one of {', '.join(_SPEAKING)}", value)
     if QUOTE_OF not in given and (unread := next((word for word in (BOUNDARY, FOLD) if word in given), None)):
-        checks.refuse((pointer, unread), f'"{unread}" beside "{QUOTE_OF}" alone', given[unread], within=1)
+        checks.refuse((pointer, unread), f'"{unread}" next to "{QUOTE_OF}" alone', given[unread], within=1)
     if DOCUMENT in given and pointer[0] != ROOT:
         checks.refuse(pointer, f'"{DOCUMENT}" at the root of the schema alone', value)
     try:

@@ -65,11 +65,11 @@ class DataMark:
                 f"{type(self).__name__} marks strings, and this type's JSON is of type {kind!r}; mark the strings in "
                 "it: list[Annotated[str, ...]]"
             )
-        own = self.referring() if BY_REFERENCE.get() else self.keyword
+        said = self.referring() if BY_REFERENCE.get() else self.keyword
         words = described.get(X_STRUCTGEN, {})
-        if own.keys().isdisjoint(words):
-            return {**described, X_STRUCTGEN: {**words, **own}}
-        return {**described, "allOf": [*described.get("allOf", ()), {X_STRUCTGEN: own}]}
+        if said.keys().isdisjoint(words):
+            return {**described, X_STRUCTGEN: {**words, **said}}
+        return {**described, "allOf": [*described.get("allOf", ()), {X_STRUCTGEN: said}]}
 
     def referring(self) -> dict[str, Any]:
         """The keyword, whose documents or names are in a reference."""

@@ -290,8 +290,8 @@ class JsonMatcher(BaseMatcher["JsonGrammar"]):
         end = min(start + PIECE, len(data))
         if end < len(data) and min(self._threads()[::4], default=0) >= layout.STRING:
             longest = min(start + LONG_PIECE, len(data))
-            ends = (data.find(mark, start, longest) for mark in (b'"', b"\\"))
-            end = max(end, min((found for found in ends if found >= 0), default=longest))
+            ends = (data.find(one, start, longest) for one in (b'"', b"\\"))
+            end = max(end, min((mark for mark in ends if mark >= 0), default=longest))
         return end
 
     def _rollback(self, steps: int) -> None:
