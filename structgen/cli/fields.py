@@ -13,8 +13,8 @@ from rich.table import Table
 
 from structgen.cli.common import BadInput, print_json
 from structgen.cli.consoles import err, out
+from structgen.core.json_schema.pointers import unescape
 from structgen.generation.calibration import TemperatureScaling, report
-from structgen.generation.consensus import leaves
 from structgen.generation.fields.events import canonical
 from structgen.generation.fields.results import Belief
 
@@ -75,7 +75,7 @@ def run_calibrate(written: str, truths: str, pointer: str, output: Path | None, 
         BadInput: a line that is no JSON object with an ``id``, or nothing that can be compared.
         OptionsError: too few rows.
     """
-    right = {each.get("id"): _at(each.get("value"), pointer) for each in _records(truths, "the truths")}
+    right = {each.get("id"): _at(each.get("value", _ABSENT), pointer) for each in _records(truths, "the truths")}
     beliefs, expected = list[Belief](), list[Any]()
     for each in _records(written, "the outputs"):
         belief = Belief.of(_member(_member(each.get("fields"), pointer), "value"))
@@ -118,8 +118,14 @@ def _member(value: Any, name: str) -> Any:
 
 
 def _at(value: Any, pointer: str) -> Any:
-    """The leaf at a pointer; ``_ABSENT`` where there is none."""
-    return dict(leaves(value)).get(pointer, _ABSENT)
+    """The value at a pointer; ``_ABSENT`` where there is none."""
+    for part in map(unescape, pointer.split("/")[1:]):
+        if isinstance(value, dict):
+            value = value.get(part, _ABSENT)
+        else:
+            is_index = isinstance(value, list) and part in map(str, range(len(value)))
+            value = value[int(part)] if is_index else _ABSENT
+    return value
 
 
 def _shown(value: Any) -> str:

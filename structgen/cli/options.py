@@ -126,7 +126,10 @@ def region_options(given: list[str] | None) -> dict[str, Any] | None:
         try:
             if match is None:
                 raise ValueError("it does not say how a part is written")
-            read = {term: json.loads(value) for term, value in (each.split("=") for each in match["terms"].split())}
+            terms = [each.split("=") for each in match["terms"].split()]
+            read = {term: json.loads(value) for term, value in terms}
+            if len(read) < len(terms) or match["name"] in regions:
+                raise ValueError("it says something twice, or of a part that has been named before")
             regions[match["name"]] = region_of(read)
         except ValueError as error:
             raise BadInput(

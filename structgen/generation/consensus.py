@@ -16,7 +16,7 @@ from structgen.core.constraints.base import T_co
 from structgen.core.json_schema.pointers import escape
 from structgen.errors import OptionsError
 from structgen.generation.fields.events import canonical, check_plain, named_value
-from structgen.options import as_number
+from structgen.options import as_number, check_choice
 
 By: TypeAlias = Literal["value", "fields", "mbr"]
 Utility: TypeAlias = "Callable[[Any, Any], float]"
@@ -81,8 +81,7 @@ def consensus(
     Raises:
         OptionsError: no values, one that is no plain JSON, weights that are no weights of these, another ``by``.
     """
-    if by not in get_args(By):
-        raise OptionsError(f"by must be value, fields or mbr, not {by!r:.60}", option="by", value=by)
+    check_choice("by", by, get_args(By))
     names = _named(values)
     weighted = list(zip(values, _checked_weights(weights, len(names)), strict=True))
     votes, total = _summed(zip(names, (weight for _, weight in weighted), strict=True)), _total(weighted)

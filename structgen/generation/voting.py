@@ -17,7 +17,7 @@ from structgen.generation.consensus import By, Consensus, Utility, consensus
 from structgen.generation.decoding.prompts import Prompt
 from structgen.generation.fields.events import canonical
 from structgen.generation.results import GenerationResult
-from structgen.options import JsonOptions, check_count
+from structgen.options import JsonOptions, check_choice, check_count
 
 Draw: TypeAlias = Literal["iid", "distinct"]
 
@@ -45,8 +45,10 @@ def vote(
 ) -> VoteResult[Any]:  # fmt: skip
     """See ``Generator.vote``."""
     check_count("n", n)
-    if draw not in get_args(Draw):
-        raise OptionsError(f"draw must be iid or distinct, not {draw!r:.60}", option="draw", value=draw)
+    check_choice("draw", draw, get_args(Draw))
+    check_choice("by", by, get_args(By))  # before anything is drawn
+    if not (utility is None or callable(utility)):
+        raise OptionsError(f"utility must be a function of two values, not {utility!r:.80}", option="utility")
     checked = as_constraint(constraint)
     answered = checked.answer if isinstance(checked, Thinking) else checked
     if checked is None or answered is None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from structgen.cli.fields import _ABSENT, _at
 from structgen.generation.calibration import report
 from structgen.generation.fields.results import Belief, FieldBelief, ValueOption
 from structgen.generation.search import METHODS
@@ -70,7 +72,7 @@ def test_votes_print_an_answer_and_the_shares_of_its_fields(draw: str) -> None:
     document = json.loads(stdout)
     assert code == 0 and len(document["samples"]) == 3 and 0 < document["fields"][""]["share"] <= 1
     assert document["text"] in [sample["text"] for sample in document["samples"]]
-    for wrong, message in ((["--by", "mean"], "value, fields or mbr"), (["--draw", "best"], "iid or distinct")):
+    for wrong, message in ((["--by", "mean"], "'value', 'fields', 'mbr'"), (["--draw", "best"], "'iid', 'distinct'")):
         code, _, stderr = run("vote", "x", *WORDS, *wrong)
         assert code == 2 and message in stderr.replace("\n", " ")
 
@@ -89,9 +91,30 @@ def test_fields_and_rules_have_budgets() -> None:
     schema = '{"type": "string", "minLength": 3}'
     code, stdout, stderr = run("generate", "x", "--schema", schema, "--region", " max_tokens=5 temperature=1", "--json")
     assert code == 0 and len(json.loads(stdout)["text"]) >= 5, stderr
-    for wrong in ("/why", "/why max_tokens", "/why max_tokens=x", "/why top_k=3", "/why max_tokens=0", ""):
+    for wrong in (
+        "/why",
+        "/why max_tokens",
+        "/why max_tokens=x",
+        "/why top_k=3",
+        "/why max_tokens=0",
+        "",
+        "/why max_tokens=1 max_tokens=2",
+    ):
         code, _, stderr = run("generate", "x", "--schema", schema, "--region", wrong)
         assert code == 2 and "--region" in stderr, wrong
+    twice = [part for tokens in (1, 2) for part in ("--region", f"/why max_tokens={tokens}")]
+    assert run("generate", "x", "--schema", schema, *twice)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("pointer", "expected"),
+    [("", {"a": [1, {}]}), ("/a", [1, {}]), ("/a/0", 1), ("/a/1", {}), ("/a/2", None), ("/a/-1", None), ("/a/00", None),
+     ("/a/\u0660", None), ("/b", None), ("/a/0/x", None)],
+)  # fmt: skip
+def test_truths_are_values_of_any_kind(pointer: str, expected: Any) -> None:
+    """Options may be objects and arrays."""
+    value = _at({"a": [1, {}]}, pointer)
+    assert value is _ABSENT if expected is None else value == expected
 
 
 @pytest.mark.full

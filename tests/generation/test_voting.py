@@ -104,7 +104,7 @@ def test_distinct_draws_that_fail_are_counted_or_named(generator: Generator) -> 
         generator.vote("x", SCHEMA, n=3, draw="distinct", seed=1, budget=budget)
 
 
-def test_votes_that_cannot_be(generator: Generator) -> None:
+def test_votes_that_cannot_be(generator: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     class Never(pydantic.RootModel[Literal[1, 2]]):
         @pydantic.model_validator(mode="after")
         def refuse(self) -> Never:
@@ -113,9 +113,14 @@ def test_votes_that_cannot_be(generator: Generator) -> None:
     with pytest.raises(RefusedValueError):
         generator.vote("x", Never, n=3, seed=1)
     wrong: list[dict[str, Any]] = [{"n": 0}, {"by": "mean"}, {"draw": "best"}, {"draw": "distinct", "temperature": 1.0}]
-    for options in wrong:
+    for options in [*wrong, {"utility": 5}]:
         with pytest.raises(OptionsError):
             generator.vote("x", SCHEMA, **options)
+    with monkeypatch.context() as patched:
+        patched.setattr(generator, "batch", lambda *_, **__: pytest.fail("drawn before the options were read"))
+        for options in ({"by": "mean"}, {"utility": 5}):
+            with pytest.raises(OptionsError):
+                generator.vote("x", SCHEMA, **options)
     with pytest.raises(OptionsError, match="constraint"):
         generator.vote("x", None)
 
