@@ -29,6 +29,16 @@ Begin = Literal["must", "may", "begun"]
 """Whether the thinking's opening mark must be written, may be, or stands in the prompt."""
 
 
+def thought_end(data: bytes, begin: Begin) -> int:
+    """The byte offset after the thinking of a whole output; 0 where there is none."""
+    mark = THOUGHT.encode()
+    if mark not in data or (
+        begin == "may" and not data.startswith(THINK.encode())
+    ):  # it stands in the answer, if at all
+        return 0
+    return data.index(mark) + len(mark)
+
+
 @dataclass(frozen=True)
 class Thinking(Generic[T]):
     """Thinking, then an answer. Make it with ``think``.

@@ -11,7 +11,7 @@ from typing import Any
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.constraints.rules import has_field_regions, with_rules
-from structgen.core.constraints.thinking import THOUGHT, Thinking
+from structgen.core.constraints.thinking import Begin, Thinking, thought_end
 from structgen.core.json_schema.pointers import unescape
 from structgen.errors import OptionsError
 from structgen.generation.decoding.regions import NO_REGIONS, FieldRegions, Regions
@@ -27,16 +27,15 @@ class Layout:
 
     Attributes:
         is_json: whether there is any; else the whole output is the only field.
-        thinks: whether thinking may come first.
+        thinking: how thinking begins that comes first; None: none does.
     """
 
     is_json: bool = False
-    thinks: bool = False
+    thinking: Begin | None = None
 
     def start_of(self, data: bytes) -> int:
         """The byte offset at which the JSON of a whole output begins."""
-        mark = THOUGHT.encode()
-        return max(0, data.find(mark) + len(mark)) if self.thinks and mark in data else 0
+        return 0 if self.thinking is None else thought_end(data, self.thinking)
 
 
 def layout_of(constraint: Constraint | None, asked: Fields) -> Layout:
@@ -57,7 +56,9 @@ def layout_of(constraint: Constraint | None, asked: Fields) -> Layout:
             option="fields",
             value=pointer,
         )
-    return Layout(isinstance(answer, JsonSchemaConstraint), isinstance(constraint, Thinking))
+    return Layout(
+        isinstance(answer, JsonSchemaConstraint), constraint.begin if isinstance(constraint, Thinking) else None
+    )
 
 
 def placed_regions(constraint: Constraint | None, regions: Regions) -> tuple[Constraint | None, FieldRegions]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import structgen
+from structgen.core.constraints.thinking import Begin, Thinking
 from structgen.errors import OptionsError
 from structgen.generation.decoding import drawing
 from structgen.generation.fields import layout, reading
@@ -334,6 +335,19 @@ def test_slips_are_looked_for_within_bounds(monkeypatch: pytest.MonkeyPatch) -> 
     constraint = structgen.json_schema({"type": "object", "properties": {name: {"type": "boolean"} for name in names}})
     layout.layout_of(constraint, Fields(("/" + "/".join(f"x{number}" for number in range(100_000)), "/name1")))
     assert 0 < sum(compared) <= layout.MAX_COMPARED
+
+
+@pytest.mark.parametrize("begin", ["may", "must", "begun"])
+@pytest.mark.parametrize("value", ["</think>", '</think>{"a":1}', "<think>"])
+def test_marks_of_thinking_within_values_are_none(begin: Begin, value: str) -> None:
+    """Where thinking may be left out, JSON may be the first that is written."""
+    schema = {"type": "object", "properties": {"m": {"const": value}, "b": {"type": "boolean"}}, "required": ["m", "b"]}
+    constraint = Thinking(structgen.json_schema({**schema, "additionalProperties": False}), begin)
+    tokens = vocabulary(b'{"m"', b"</think>", b"<think>")
+    for seed in range(3):
+        generator = Generator(TinyModel(tokens.size, seed=seed), CharTokenizer(), vocabulary=tokens)
+        result = generator.generate("p", constraint, fields=True, schema_in_prompt=False, temperature=1.0, seed=seed)
+        assert list(result.fields) == ["/b"] and result.fields["/b"].written == result.value["b"]
 
 
 @pytest.mark.parametrize(
