@@ -83,6 +83,8 @@ _GONE: Any = object()
 
 def _any_of(owner: dict[str, Any]) -> dict[str, Any]:
     """A schema whose ``oneOf`` is ``anyOf``; with an ``anyOf`` that is there already, under ``allOf``."""
+    if "oneOf" not in owner:  # it was silenced whole
+        return owner
     left = {key: value for key, value in owner.items() if key != "oneOf"}
     choice = {"anyOf": owner["oneOf"]}
     return {**left, "allOf": [*left.get("allOf", []), choice]} if "anyOf" in left else {**left, **choice}
@@ -228,7 +230,7 @@ def _least(certain: list[T], candidates: list[T], helps: Callable[[Sequence[T]],
 
 
 def without(schema: Any, silent: Iterable[Occurrence], anything: Any = True) -> Any:
-    """The schema without several occurrences, inner ones first."""
-    for one in sorted(silent, key=lambda one: -len(one.path)):
+    """The schema without several occurrences, inner ones first, and what is silenced whole before its parts."""
+    for one in sorted(silent, key=lambda one: (-len(one.path), not one.is_container)):
         schema = one.silenced(schema, anything)
     return schema

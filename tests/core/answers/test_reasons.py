@@ -143,3 +143,5 @@ def test_definitions_next_to_a_reference_that_hides_its_siblings_are_named() -> 
 def test_a_keyword_and_a_subschema_that_both_refuse_are_named_together() -> None:
     named = structgen.reasons({"type": "array", "const": 0, "not": {"minimum": 1}}, '"x"').together
     assert [one.pointer for one in named] == ["/type", "/const", "/not"]
+    named = structgen.reasons({"oneOf": [False], "unevaluatedProperties": False}, '{"c": 0}').together
+    assert {one.pointer for one in named} == {"/oneOf", "/unevaluatedProperties"}
