@@ -14,9 +14,10 @@ from structgen.core.constraints.tools import OnImpossible, ToolCalls, tool_call
 from structgen.core.json_schema.keywords_data import with_sources
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.json_text import named_once
+from structgen.core.tool_calls.definitions import Tool, choose, read_tools
 from structgen.core.tool_calls.templates import template_of, tool_format
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import Place, StructgenError
+from structgen.errors import StructgenError
 from structgen.generation.decoding.prompts import Place as PromptPlace
 from structgen.server.best_of import with_choice
 from structgen.server.custom_tools import as_functions, choice_as_function
@@ -84,7 +85,7 @@ def chat_work(
         structured_constraint(request.structured_outputs, settings, sources),
         grammar_constraint(request.grammar, settings),
     )
-    tools, custom = as_functions(request.tools or [])
+    tools, custom = as_functions(request.tools or [], settings.compile_limits)
     choice: Any = request.tool_choice
     return reply_work(
         messages,
@@ -288,15 +289,20 @@ def _calls(
         return None
     if isinstance(choice, Mapping) and choice.get("type") != "allowed_tools":
         parallel = False  # OpenAI: a tool that is named is called exactly once; instructor relies on it
-    path: Place = ("tools",)
     try:
         check_size(list(tools), settings.compile_limits)
         tools = with_sources(tools, sources)
+        _check_choice(read_tools(tools), choice)
         return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel, on_impossible=on_impossible)
     except StructgenError as error:
-        if "tool_choice" in str(error) or "there is no tool" in str(error):
-            raise RequestError.at(("tool_choice",), str(error)) from error
-        raise as_request_error(error, path) from error
+        raise as_request_error(error, ("tools",)) from error
+
+
+def _check_choice(tools: tuple[Tool, ...], choice: Any) -> None:
+    try:
+        choose(tools, choice)
+    except StructgenError as error:
+        raise RequestError.at(("tool_choice",), str(error)) from error
 
 
 def _whole(

@@ -56,7 +56,7 @@ def response_work(
             ("structgen", "fields"), "Responses say nothing of fields; ask chat or completions", "unsupported_parameter"
         )
     wants_logprobs = LOGPROBS in (request.include or ()) or request.top_logprobs is not None
-    tools, custom = as_functions([_nested(tool) for tool in request.tools or []])
+    tools, custom = as_functions([_nested(tool) for tool in request.tools or []], settings.compile_limits)
     choice: Any = request.tool_choice
     messages = plain_input(request)
     sources = sources_of(request, message_texts(messages), settings)

@@ -30,6 +30,13 @@ TOOLS = [
         "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "[a-c]+"}}},
     },
 ]
+
+
+def custom_tool(expression: str) -> dict[str, Any]:
+    grammar = {"type": "grammar", "grammar": {"syntax": "regex", "definition": expression}}
+    return {"type": "custom", "custom": {"name": "c", "format": grammar}}
+
+
 HEAD: dict[str, Any] = {"id": "x", "created": 1, "model": "tiny"}
 
 
@@ -321,6 +328,13 @@ def test_structural_tags() -> None:
             "invalid_value",
         ),
         ({"tools": [TOOLS[0], TOOLS[0]]}, "tools", "invalid_constraint"),
+        (
+            {"tools": [{"type": "function", "function": {"name": "tool_choice", "parameters": {"type": 1}}}]},
+            "tools",
+            "invalid_schema",
+        ),
+        ({"tools": [custom_tool("a)|(?:b")]}, "tools[0].custom.format.grammar.definition", "invalid_pattern"),
+        ({"tools": [custom_tool("a" * 2_001)]}, "tools[0].custom.format.grammar.definition", "grammar_too_complex"),
         (
             {
                 "tools": [
