@@ -21,6 +21,7 @@ from pydantic_core import (
 from structgen.core.python_types.functions import NOTHING, Functions
 from structgen.core.python_types.notes import JsonDict, checked, narrowed
 from structgen.core.python_types.ranges import integers
+from structgen.core.python_types.values import wrapped
 
 MAX_FLAGS = 8
 """Flags of which all combinations are listed."""
@@ -58,7 +59,7 @@ class Containers(Functions):
         options = list(_read(schema, values))
         if not options:
             self.refuse(schema, f"JSON has none of the values {values!r:.100}")
-        derived = {**kept, "enum": options}
+        derived = {**kept, "enum": list(map(wrapped, options))}
         lost = len(values) - len(options)
         return narrowed(derived, schema["type"], f"{lost} values that JSON has not") if lost else derived
 
@@ -255,11 +256,11 @@ class Containers(Functions):
         if name is None:
             derived = {"anyOf": [inner for inner, _ in choices]}
             return checked(derived, "tagged-union", "that the discriminator picks the choice that was written")
-        return {
-            "anyOf": [
-                {"allOf": [inner], "properties": {name: {"enum": tags}}, "required": [name]} for inner, tags in choices
-            ]
-        }
+        conditions = [
+            (inner, {"properties": {name: {"enum": list(map(wrapped, tags))}}, "required": [name]})
+            for inner, tags in choices
+        ]
+        return {"anyOf": [{"allOf": [inner], **condition} for inner, condition in conditions]}
 
     def _declared(self, schema: JsonDict) -> frozenset[str]:
         try:

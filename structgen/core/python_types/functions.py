@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import pydantic
 from pydantic.errors import PydanticInvalidForJsonSchema
-from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from structgen.core.python_types.data_marks import DataMark
 from structgen.core.python_types.notes import JsonDict, checked
+from structgen.core.python_types.values import Values
 
 NOTHING: JsonDict = {"not": {}}
 """No value at all."""
@@ -45,7 +45,7 @@ _REFUSED = {
 _ANNOTATIONS = frozenset({"title", "description", "examples", "deprecated", "default", "readOnly", "writeOnly"})
 
 
-class Functions(GenerateJsonSchema):
+class Functions(Values):
     """Schemas of functions, and what subclasses need: the settings in force, and core schemas by reference."""
 
     def __init__(self, *args: Any, config: Mapping[str, Any] | None = None, **kwargs: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from structgen.core.python_types.notes import JsonDict
 from structgen.core.python_types.ranges import integers
+from structgen.core.python_types.values import unwrapped
 
 MAX_LENGTH = 20_000
 """Characters of an expression."""
@@ -53,7 +54,7 @@ class _Writer:
         if not keys:
             return _SCALAR
         if keys <= {"enum", "type"} and "enum" in keys:
-            return _either(map(_spelled, schema["enum"]))
+            return _either(_spelled(unwrapped(value)) for value in schema["enum"])
         if keys == {"anyOf"}:
             return _either(map(self.value, schema["anyOf"]))
         kind = schema.get("type")

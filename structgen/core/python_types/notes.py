@@ -6,8 +6,7 @@ from typing import Any
 
 from structgen.core.json_schema.pointers import ROOT, Pointer, pointer_text
 from structgen.core.json_schema.report import Entry, Report, Status
-
-JsonDict = dict[str, Any]
+from structgen.core.python_types.values import JsonDict, unwrapped
 
 _NOTES = "x-structgen-notes"
 
@@ -35,14 +34,14 @@ def _noted(schema: JsonDict, note: tuple[str, Status, str]) -> JsonDict:
 
 
 def without_notes(schema: Any) -> tuple[Any, Report]:
-    """A copy of the schema without notes, and the notes by JSON Pointer."""
+    """A copy of the schema without notes, its values as they are, and the notes by JSON Pointer."""
     entries: list[Entry] = []
 
     def walk(node: Any, pointer: Pointer) -> Any:
         if isinstance(node, list):
             return [walk(item, (pointer, index)) for index, item in enumerate(node)]
         if not isinstance(node, dict):
-            return node
+            return unwrapped(node)
         notes = node.get(_NOTES)
         if isinstance(notes, _Notes):
             entries.extend(Entry(pointer_text(pointer), kind, status, reason) for kind, status, reason in notes)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pydantic
-from pydantic.json_schema import GenerateJsonSchema
 
 from structgen.core.json_schema.report import Report
 from structgen.core.python_types.containers import Containers
@@ -22,6 +21,7 @@ from structgen.core.python_types.numbers import Numbers
 from structgen.core.python_types.objects import Objects
 from structgen.core.python_types.texts import Texts
 from structgen.core.python_types.times import Times
+from structgen.core.python_types.values import Values
 from structgen.core.text_sets.references import BY_REFERENCE
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions
@@ -55,7 +55,8 @@ def derive(adapter: pydantic.TypeAdapter[Any]) -> Derived:
     token = BY_REFERENCE.set(True)
     try:
         schema, report = without_notes(TypeSchemas(config=config_of(adapter)).generate(adapter.core_schema))
-        return Derived(schema, GenerateJsonSchema().generate(adapter.core_schema), report)
+        shown, _ = without_notes(Values().generate(adapter.core_schema))
+        return Derived(schema, shown, report)
     finally:
         BY_REFERENCE.reset(token)
 

@@ -385,3 +385,56 @@ def test_prompts_show_the_schema_that_pydantic_makes() -> None:
     assert '{"type":"string","format":"date"}' in constraint.instruction().replace(
         '{"format":"date","type":"string"}', '{"type":"string","format":"date"}'
     )
+
+
+class Kept(enum.Enum):
+    """Values that look like schemas."""
+
+    REFERENCE = {"$ref": "#/$defs/none"}  # noqa: RUF012
+    LIST = [{"$ref": "#"}]  # noqa: RUF012
+
+
+class Referring(pydantic.BaseModel):
+    target: dict[str, str] = {"$ref": "#/components/none"}
+    kept: Kept = Kept.REFERENCE
+    name: str = Field("", alias="$ref")
+    inner: Referring | None = Field(None, alias="$defs")
+
+
+def test_defaults_and_listed_values_are_no_schemas() -> None:
+    constraint = structgen.json_schema(Referring)
+    members = constraint.schema["properties"]
+    assert members["target"]["default"] == {"$ref": "#/components/none"} and "#/components/none" in (
+        constraint.instruction()
+    )
+    matcher = constraint.compile(BYTES).matcher()
+    assert matcher.accept_bytes(b'{"target":{"$ref":"x"},"kept":[{"$ref":"#"}],"$ref":"","$defs":{"kept":{"$ref":')
+    assert structgen.json_schema(Kept).schema["enum"] == [kept.value for kept in Kept]
+
+
+def _named_one(value: Any) -> Any:
+    return pydantic.create_model("One", one=(Literal[value], ...))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Literal[1] | Literal[True],
+        Literal[False] | None | Literal[0],
+        _named_one(1) | _named_one(True),
+        dict[str, enum.Enum("E", {"A": 1}, module="a") | enum.Enum("E", {"A": True}, module="b")],
+    ],
+)
+def test_one_and_true_are_two_choices(kind: Any) -> None:
+    grammar = structgen.json_schema(structgen.json_schema(kind).schema).compile(BYTES)
+    reader = pydantic.TypeAdapter(kind)
+    for value in (0, 1, True, False):
+        for whole in (value, {"one": value}):
+            text = json.dumps(whole, separators=(",", ":"))
+            try:
+                reader.validate_json(text)
+                is_read = True
+            except pydantic.ValidationError:
+                is_read = False
+            matcher = grammar.matcher()
+            assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) == is_read, text
