@@ -83,3 +83,11 @@ def test_the_package_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "structgen", "--version"]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 0 and "structgen" in finished.stdout
+
+
+def test_a_fault_of_a_command_is_no_verdict() -> None:
+    program = "from structgen.cli import commands, main\n"
+    program += "commands.app.__class__.__call__ = lambda *_: 1 / 0\nmain.app()"
+    finished = subprocess.run([sys.executable, "-c", program, "compare"], capture_output=True, text=True, check=False)
+    assert finished.returncode == 70
+    assert "ZeroDivisionError" in finished.stderr and "fault of structgen" in finished.stderr
