@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from structgen.core.json_schema.dialects import BY_NAME
 from structgen.core.json_schema.keyword import DATA, MAPS, X_STRUCTGEN
-from structgen.core.json_schema.pointers import unescape
+from structgen.core.json_schema.pointers import ROOT, unescape
+from structgen.core.json_schema.references import Resource, Resources, dialect_of
 from structgen.core.regions import TERMS, Region
+from structgen.errors import SchemaError
 
+_INDEX = re.compile("[0-9]{1,18}")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _HERE = ("allOf", "anyOf", "oneOf")
 _HERE_ONE = ("if", "then", "else")
 _MEMBERS = ("additionalProperties", "unevaluatedProperties")
@@ -37,13 +43,24 @@ def region_at(schema: Any, pointer: str) -> Region | None:
 
     References within the schema are followed, those to other documents are not.
     """
-    speaking = list(_applied(schema, schema))
+    default = BY_NAME["draft2020-12"]
+    try:
+        resources = Resources(schema, dialect_of(schema, default, None), default, None)
+    except SchemaError:  # an identifier or a dialect that compiling refuses
+        return None
+    speaking = list(_applied(schema, resources.root, resources))
     for part in pointer.split("/")[1:]:
         name = unescape(part)
-        speaking = [each for one in speaking for inner in _inside(one, name) for each in _applied(inner, schema)]
+        speaking = [
+            each
+            for one, resource in speaking
+            for inner in _inside(one, name)
+            for each in _applied(inner, resource, resources)
+        ]
     region: Region | None = None
-    for terms in filter(None, map(_terms, speaking)):
-        region = Region(**terms) if region is None else region.within(Region(**terms))
+    for terms in (_terms(one) for one, _ in speaking):
+        if terms:
+            region = Region(**terms) if region is None else region.within(Region(**terms))
     return region
 
 
@@ -52,29 +69,24 @@ def _terms(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: given[name] for name in TERMS if name in given} if isinstance(given, Mapping) else {}
 
 
-def _applied(schema: Any, root: Any) -> Iterator[Mapping[str, Any]]:
-    """A schema, and those that speak of the same value."""
-    waiting, seen = [schema], set[int]()
+def _applied(schema: Any, around: Resource, resources: Resources) -> Iterator[tuple[Mapping[str, Any], Resource]]:
+    """A schema, and those that speak of the same value, each with the resource that its references begin at."""
+    waiting, seen = [(schema, around)], set[int]()
     while waiting:
-        one = waiting.pop(0)
-        if not isinstance(one, Mapping) or id(one) in seen:
+        one, around = waiting.pop(0)
+        if not isinstance(one, dict) or id(one) in seen:
             continue
         seen.add(id(one))
-        yield one
-        waiting += [_referred(one["$ref"], root)] if isinstance(one.get("$ref"), str) else []
-        waiting += [each for name in _HERE if isinstance(one.get(name), list) for each in one[name]]
-        waiting += [one[name] for name in _HERE_ONE if name in one]
-
-
-def _referred(reference: str, root: Any) -> Any:
-    """What a reference within the schema refers to; None of others."""
-    if not reference.startswith("#"):
-        return None
-    for part in reference.split("/")[1:]:
-        key = unescape(part)
-        inside = root.get(key) if isinstance(root, Mapping) else None
-        root = root[int(key)] if isinstance(root, list) and key.isdigit() and int(key) < len(root) else inside
-    return root
+        with suppress(SchemaError):
+            around = resources.enter(one, ROOT, around)
+        one = around.dialect.read_of(one)
+        yield one, around
+        for reference in (one[name] for name in _REFERENCES if isinstance(one.get(name), str)):
+            with suppress(SchemaError):
+                target, _, resource = resources.resolve(reference, around, ROOT)
+                waiting.append((target, resource))
+        waiting += [(each, around) for name in _HERE if isinstance(one.get(name), list) for each in one[name]]
+        waiting += [(one[name], around) for name in _HERE_ONE if name in one]
 
 
 def _inside(schema: Mapping[str, Any], name: str) -> Iterator[Any]:
@@ -84,7 +96,7 @@ def _inside(schema: Mapping[str, Any], name: str) -> Iterator[Any]:
     patterns = schema.get("patternProperties")
     named += [each for key, each in patterns.items() if _matches(key, name)] if isinstance(patterns, Mapping) else []
     yield from named or (schema[key] for key in _MEMBERS if key in schema)
-    if name.isdigit():
+    if _INDEX.fullmatch(name):
         first = schema.get("prefixItems", schema.get("items"))
         listed = first if isinstance(first, list) else []
         yield from listed[int(name) : int(name) + 1] or (

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 import structgen
 from structgen.core.constraints.structural_tags import StructuralTags
+from structgen.core.json_schema.regions import region_at
 from structgen.core.json_spans import matches, value_spans
 from structgen.core.regions import Region
 from structgen.errors import OptionsError, StructgenError
@@ -248,3 +249,26 @@ def test_regions_that_cannot_be(regions: Any) -> None:
     for options in wrong:
         with pytest.raises(OptionsError):
             Region(**options)
+
+
+def test_references_of_all_kinds_and_names_that_are_nearly_numbers() -> None:
+    hot = {"type": "string", "x-structgen": {"temperature": 0.5}}
+    places = {
+        "by pointer": "#/$defs/a%20b",
+        "by anchor": "#here",
+        "by its own address": "https://example.com/c",
+        "within another": "https://example.com/d#deep",
+        "elsewhere": "https://example.com/none",
+    }
+    definitions = {
+        "a b": hot,
+        "b": {**hot, "$anchor": "here"},
+        "c": {**hot, "$id": "https://example.com/c"},
+        "d": {"$id": "https://example.com/d", "$defs": {"$ref": {**hot, "$anchor": "deep"}, "e": {"$anchor": "here"}}},
+    }
+    members = {name: {"$ref": reference} for name, reference in places.items()} | {"²": hot}
+    source = {"$defs": definitions, "properties": members, "x-structgen": {"max_tokens": 90}}
+    assert region_at(source, "") == Region(max_tokens=90)
+    for name in members:
+        assert region_at(source, f"/{name}") == (None if name == "elsewhere" else Region(temperature=0.5)), name
+    assert region_at(source, "/" + "9" * 5_000) is None
