@@ -411,12 +411,8 @@ class ChatWriter:
         return self._readers[index].parts
 
     def _note_end(self, index: int, event: SequenceEvent) -> None:
-        end = self._ends[index] = end_of(event)
-        thought = sum(len(part.text) for part in self._readers[index].parts if part.kind == "thinking")
-        if thought:
-            self._thinking += thinking_tokens(
-                self._vocabulary, end, event.text, event.text.find(THOUGHT) + len(THOUGHT)
-            )
+        self._ends[index] = end_of(event)
+        self._thinking += thinking_tokens(self._work, self._vocabulary, event)
 
     def _message(self, index: int, parts: Sequence[OutputPart]) -> dict[str, Any]:
         text = "".join(part.text for part in parts if part.kind == "text")
@@ -453,7 +449,7 @@ class ChatWriter:
         if top is None:
             return None
         choices = self._tokens[index].with_text(text)
-        return {"content": [choice_fields(self._vocabulary, choice, top) for choice in choices], "refusal": None}
+        return {"content": [choice_fields(self._vocabulary, choice, top) for _, choice in choices], "refusal": None}
 
     def _usage(self) -> dict[str, Any]:
         return usage_of(self._work, [self._ends[index] for index in sorted(self._ends)], self._thinking)

@@ -7,7 +7,6 @@ from typing import Any
 
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import Place
-from structgen.generation.decoding.healing import HealedPrompt
 from structgen.server.best_of import with_choice
 from structgen.server.chat import one_constraint
 from structgen.server.errors import RequestError
@@ -115,7 +114,6 @@ class CompletionWriter:
         self._head = {"id": id, "object": "text_completion", "created": created, "model": model}
         self._tokens = [TokenStream(vocabulary) for _ in range(len(work.prompts) * work.choices)]
         self._streamed = [""] * len(self._tokens)
-        self._offsets = [0] * len(self._tokens)
         self._ends: dict[int, SequenceEnd] = {}
 
     def completion(self, events: Sequence[SequenceEvent]) -> dict[str, Any]:
@@ -123,7 +121,7 @@ class CompletionWriter:
         choices = []
         for index, event in enumerate(events):
             self._tokens[index].add(event)
-            choices.append(self._choice(index, event.text, self._logprobs(index, event.text, event.healed), event))
+            choices.append(self._choice(index, event.text, self._logprobs(index, event.text), event))
         return {**self._head, "choices": choices, "usage": self._usage()}
 
     def opening(self) -> Iterator[dict[str, Any]]:
@@ -136,7 +134,7 @@ class CompletionWriter:
         delta = event.text[len(self._streamed[index]) :]
         self._streamed[index] = event.text
         if delta or event.is_last:
-            logprobs = self._logprobs(index, event.text, event.healed)
+            logprobs = self._logprobs(index, event.text)
             chunk = {**self._head, "choices": [self._choice(index, delta, logprobs, event)]}
             yield {**chunk, "usage": None} if self._work.include_usage else chunk
 
@@ -155,23 +153,16 @@ class CompletionWriter:
             return choice
         return with_healed(with_fields(choice, self._work, event.end), self._work, event)
 
-    def _logprobs(self, index: int, text: str, healed: HealedPrompt | None) -> dict[str, Any] | None:
+    def _logprobs(self, index: int, text: str) -> dict[str, Any] | None:
         top = self._work.logprobs
         if top is None:
             return None
-        choices = self._tokens[index].with_text(text)
-        if healed is not None and not self._offsets[index]:
-            self._offsets[index] = len(healed.text)
-        texts = [self._text(choice.token_id) for choice in choices]
-        offsets = []
-        for token in texts:
-            offsets.append(self._offsets[index])
-            self._offsets[index] += len(token)
+        placed = self._tokens[index].with_text(text)
         return {
-            "tokens": texts,
-            "token_logprobs": [choice.logprob for choice in choices],
-            "top_logprobs": [self._top(choice, top) for choice in choices] if top else None,
-            "text_offset": offsets,
+            "tokens": [self._text(choice.token_id) for _, choice in placed],
+            "token_logprobs": [choice.logprob for _, choice in placed],
+            "top_logprobs": [self._top(choice, top) for _, choice in placed] if top else None,
+            "text_offset": [place for place, _ in placed],
         }
 
     def _top(self, choice: TokenChoice, top: int) -> dict[str, float]:

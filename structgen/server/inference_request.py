@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -340,6 +341,34 @@ def _field_fields(one: FieldBelief, most: int) -> dict[str, Any]:
     return shown
 
 
+class TokenPlaces:
+    """Where tokens begin in the text of an output, in characters.
+
+    Attributes:
+        offset: where the next one does; of one that begins within a character, or after one that is cut, where that
+            does.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.offset = 0
+
+    def add_bytes(self, data: bytes) -> None:
+        """The text goes on with these."""
+        self.offset += len(self._decoder.decode(data))
+
+    def add(self, token_id: int, text: str) -> None:
+        """It goes on with a token; ``text`` is all of it: a special token that was named stands there by its name."""
+        data = self._vocabulary.tokens[token_id]
+        name = "" if data else self._vocabulary.names_of(token_id)
+        cut = bool(self._decoder.getstate()[0])  # a character that the name cuts is U+FFFD
+        if name and text.startswith(name, self.offset + cut):
+            self._decoder.reset()
+            self.offset += cut + len(name)
+        self.add_bytes(data)
+
+
 class TokenStream:
     """Streams the tokens of one output along with its text: those that begin in what was streamed of it.
 
@@ -347,26 +376,26 @@ class TokenStream:
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+        self._places = TokenPlaces(vocabulary)
         self._waiting: list[TokenChoice] = []
-        self._offset = 0
+        self._is_begun = False
 
     def add(self, event: SequenceEvent) -> None:
         """The tokens that came, after what a healed prompt has of the text."""
-        if event.healed is not None and not self._offset:
-            self._offset = len(event.healed.data)
+        if event.healed is not None and not self._is_begun:
+            self._places.add_bytes(event.healed.data)
+        self._is_begun = True
         self._waiting += event.tokens
 
-    def with_text(self, text: str) -> list[TokenChoice]:
-        """Tokens to be streamed with a text, all that is known of the output."""
-        length = len(text.encode())
-        count = 0
+    def with_text(self, text: str) -> list[tuple[int, TokenChoice]]:
+        """Tokens to be streamed with a text, all that is known of the output, each with where it begins in it."""
+        streamed = []
         for choice in self._waiting:
-            if self._offset >= length:
+            if self._places.offset >= len(text):
                 break
-            self._offset += len(self._vocabulary.tokens[choice.token_id])
-            count += 1
-        streamed, self._waiting = self._waiting[:count], self._waiting[count:]
+            streamed.append((self._places.offset, choice))
+            self._places.add(choice.token_id, text)
+        self._waiting = self._waiting[len(streamed) :]
         return streamed
 
 
@@ -398,11 +427,11 @@ def end_of(event: SequenceEvent) -> SequenceEnd:
     return event.end
 
 
-def thinking_tokens(vocabulary: Vocabulary, end: SequenceEnd, text: str, thinking: int) -> int:
-    """How many of an output's tokens begin before the end of its thinking, ``thinking`` characters into the text."""
-    length, offset = len(text[:thinking].encode()), 0
-    for count, token in enumerate(end.token_ids):
-        if offset >= length:
-            return count
-        offset += len(vocabulary.tokens[token])
-    return len(end.token_ids) if length else 0
+def thinking_tokens(work: InferenceRequest, vocabulary: Vocabulary, event: SequenceEvent) -> int:
+    """How many of an output's tokens begin in its thinking, the marks included; ``event`` is its last."""
+    spans = work.form.thinking_spans(event.text)
+    places, count = TokenPlaces(vocabulary), 0
+    for token in end_of(event).token_ids if spans else ():
+        count += any(first <= places.offset < last for first, last in spans)
+        places.add(token, event.text)
+    return count

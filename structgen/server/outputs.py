@@ -88,6 +88,24 @@ class OutputForm:
             result += self._answer(remaining, is_whole)
         return result
 
+    def thinking_spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the thinking in a whole text begins and ends, the marks included; one that is cut goes to its end."""
+        if self.calls is not None and self.calls.calls.format.harmony:
+            return [message.span() for message in _MESSAGE.finditer(text) if message[1] != "final"]
+        if self.thinking == "none" or (self.thinking == "may" and not text.lstrip().startswith(THINK)):
+            return []
+        end = text.find(THOUGHT)
+        return [(0, len(text) if end < 0 else end + len(THOUGHT))]
+
+    def answer_start(self, text: str) -> int:
+        """Where what follows the thinking begins."""
+        spans = self.thinking_spans(text)
+        if not spans:
+            return 0
+        if self.calls is not None and self.calls.calls.format.harmony:
+            return next((each.start(2) for each in _MESSAGE.finditer(text) if each[1] == "final"), len(text))
+        return len(text) - len(text[spans[-1][1] :].lstrip())
+
     def _split_thinking(self, text: str, is_whole: bool) -> tuple[str | None, str | None]:
         """Thinking, and what follows it; None where there is none, or it is not known yet."""
         if self.thinking == "none":

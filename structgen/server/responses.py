@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from structgen.core.constraints.thinking import THOUGHT
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.server.chat import arguments_of, one_constraint, reply_work
 from structgen.server.custom_tools import as_functions, choice_as_function
@@ -176,6 +175,7 @@ class ResponseWriter:
         self._open: int | None = None
         self._end: SequenceEnd | None = None
         self._text = ""
+        self._thinking = 0
 
     def completion(self, events: Sequence[SequenceEvent]) -> dict[str, Any]:
         """The whole response."""
@@ -201,6 +201,7 @@ class ResponseWriter:
                 yield self._delta(delta.index, delta.part, delta.delta)
         if event.is_last:
             self._end = end_of(event)
+            self._thinking = thinking_tokens(self._work, self._vocabulary, event)
             if self._open is not None:
                 yield from self._closed(self._open)
 
@@ -272,7 +273,8 @@ class ResponseWriter:
     def _new_logprobs(self, index: int) -> list[dict[str, Any]]:
         if self._work.logprobs is None:
             return []
-        choices = self._tokens.with_text(self._text)
+        start = self._work.form.answer_start(self._text)
+        choices = [choice for place, choice in self._tokens.with_text(self._text) if place >= start]
         new = [choice_fields(self._vocabulary, choice, self._work.logprobs) for choice in choices]
         self._logprobs.setdefault(index, []).extend(new)
         return new
@@ -303,15 +305,12 @@ class ResponseWriter:
         }
 
     def _usage(self, end: SequenceEnd) -> dict[str, Any]:
-        thinks = any(part.kind == "thinking" for part in self._reader.parts)
-        thought = self._text.find(THOUGHT) + len(THOUGHT)
-        count = thinking_tokens(self._vocabulary, end, self._text, thought) if thinks else 0
         written = len(end.token_ids)
         return {
             "input_tokens": self._work.prompt_tokens,
             "input_tokens_details": {"cached_tokens": end.cached_tokens, "cache_write_tokens": 0},
             "output_tokens": written,
-            "output_tokens_details": {"reasoning_tokens": count},
+            "output_tokens_details": {"reasoning_tokens": self._thinking},
             "total_tokens": self._work.prompt_tokens + written,
         }
 

@@ -10,13 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structgen.core.constraints.tools import tool_call
+from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.generation.models.defaults import ModelDefaults
 from structgen.server.chat import ChatWriter, chat_work
 from structgen.server.completions import CompletionWriter, completion_work
 from structgen.server.errors import RequestError
-from structgen.server.inference_request import InferenceRequest
+from structgen.server.inference_request import InferenceRequest, TokenStream
 from structgen.server.openai_types import ChatRequest, CompletionRequest
+from structgen.server.outputs import OutputForm
 from structgen.server.reading import read_request
+from structgen.server.sequences import SequenceEvent, TokenChoice
 from structgen.server.settings import ServingSettings
 from tests.server.tiny import VOCABULARY, ByteTokenizer, events_of, generator, merged
 
@@ -524,6 +528,30 @@ def test_usage_counts_all_outputs_and_thinking() -> None:
     assert usage["total_tokens"] == usage["prompt_tokens"] + 22
 
 
+def test_thinking_that_is_cut_is_counted_whole() -> None:
+    work = work_of(ByteTokenizer("{{ messages }} <think>"))
+    answer = ChatWriter(work, VOCABULARY, **HEAD).completion([merged(events_of("<think>Hm, let me see"))])
+    assert answer["usage"]["completion_tokens_details"]["reasoning_tokens"] == len("<think>Hm, let me see")
+    text = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes."
+    harmony = dataclasses.replace(work, form=OutputForm(tool_call("harmony", [], tool_choice="none")))
+    answer = ChatWriter(harmony, VOCABULARY, **HEAD).completion([merged(events_of(text))])
+    assert answer["usage"]["completion_tokens_details"]["reasoning_tokens"] == text.index("<|channel|>final")
+
+
+def test_tokens_have_their_places_whatever_the_model_writes() -> None:
+    special = Vocabulary(
+        [*(bytes([byte]) for byte in range(256)), None, None], eos_token_ids=256, special_tokens={"<call>": 257}
+    )
+    written = (0xC3, 257, *"é<".encode(), 0xFF, *b"a")
+    text = "\ufffd<call>é<\ufffda"
+    stream = TokenStream(special)
+    stream.add(SequenceEvent("", tuple(TokenChoice(token, -0.5) for token in (*written, *b"END"))))
+    placed = stream.with_text(text)
+    assert [choice.token_id for _, choice in placed] == [*written] and [place for place, _ in placed] == [
+        *(0, 0, 7, 7, 8, 9, 10)
+    ]
+
+
 # --- completions ---
 def completion_of(**fields: Any) -> InferenceRequest:
     request = read_request(CompletionRequest, {"prompt": "Hello", **fields})
@@ -595,6 +623,7 @@ def test_completions_add_up(cuts: list[int]) -> None:
     chunks = [chunk for event in events_of(text, cuts) for chunk in writer.chunks(0, event)]
     answer = CompletionWriter(work, VOCABULARY, **HEAD).completion([merged(events_of(text))])["choices"][0]
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == answer["text"] == text
+    assert answer["logprobs"]["text_offset"] == [*range(8), *range(7, 12)]  # the ö has two tokens
     told = [chunk["choices"][0]["logprobs"] for chunk in chunks]
     for field in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
         assert [item for each in told for item in each[field]] == answer["logprobs"][field]

@@ -160,6 +160,13 @@ def test_items_of_a_response() -> None:
     assert response["status"] == "completed" and response["store"] is False
 
 
+def test_logprobs_of_a_text_are_those_of_its_tokens() -> None:
+    response = whole("<think>Hm</think>\n\nHello", THINKER, top_logprobs=1)
+    (content,) = response["output"][1]["content"]
+    assert content["text"] == "Hello" == "".join(token["token"] for token in content["logprobs"])
+    assert content["logprobs"][0]["bytes"] == [72]
+
+
 def test_an_output_that_the_budget_shaped_is_incomplete() -> None:
     response = whole("Hell", "{{ messages }}", "length")
     assert response["status"] == "incomplete" and response["output"][0]["status"] == "incomplete"
