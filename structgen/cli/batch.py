@@ -52,7 +52,8 @@ def constraint_of(source: ConstraintSource, options: JsonOptions) -> tuple[Const
 
 
 def schema_of_prompts(source: ConstraintSource) -> Any:
-    """The schema of rows that name none, if it speaks of the prompt, so that each row has a constraint of its own.
+    """The schema of rows that name none, if it speaks of the prompt or names sources, which each row may give anew: so
+    each has a constraint of its own.
 
     Raises:
         ConstraintError: it cannot be read.
@@ -60,7 +61,7 @@ def schema_of_prompts(source: ConstraintSource) -> Any:
     if source.schema is None:
         return None
     schema = read_schema(source.schema)
-    return schema if with_sources(schema, {PROMPT: ""}) is not schema else None
+    return schema if with_sources(schema, {**source.sources(), PROMPT: ""}) is not schema else None
 
 
 def input_file(path: str, options: JsonOptions, sources: Mapping[str, Any], schema: Any) -> PromptFile:

@@ -13,6 +13,7 @@ from structgen import Corpus, NameSet
 from structgen.cli.batch import schema_of_prompts
 from structgen.cli.common import byte_vocabulary
 from structgen.cli.sources import ConstraintSource
+from structgen.errors import InputFileError
 from structgen.generation.batch_files.job import BatchJob
 from structgen.generation.batch_files.lines import PromptFile
 from structgen.integrations.ray_data import row_columns
@@ -85,6 +86,19 @@ def test_sources_of_commands(tmp_path: Path) -> None:
     assert code == 2 and "cannot be read" in stderr
 
 
+def test_sources_of_rows_are_those_of_the_schema_of_all(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("given", "utf-8")
+    source = ConstraintSource(json.dumps(quoting("letter")), source=[f"letter={tmp_path / 'letter.txt'}"])
+    data = b'{"prompt": "a", "sources": {"letter": "own"}}\n{"prompt": "b"}'
+    rows = list(PromptFile("x", lambda: BytesIO(data), sources=source.sources(), schema=schema_of_prompts(source)))
+    for row, text in zip(rows, (b'"own"', b'"given"'), strict=True):
+        assert row.specification is not None
+        matcher = row.specification.compile(byte_vocabulary()).matcher()
+        assert matcher.accept_bytes(text) and matcher.is_accepting()
+    with pytest.raises(InputFileError, match="sources are texts"):
+        PromptFile("x", lambda: BytesIO(b'{"prompt": "a", "sources": [1]}')).check()
+
+
 def test_rows_of_a_batch_quote_their_prompts(tmp_path: Path) -> None:
     """By the schema of all rows, too; what a source holds is a part of the row's key."""
     schema = json.dumps({"prefixItems": [quoting("prompt"), quoting("letter")], "items": False})
@@ -105,5 +119,7 @@ def test_rows_of_a_batch_quote_their_prompts(tmp_path: Path) -> None:
         for text in ("own", "other")
     ]
     assert keys[0] == BatchJob().key(rows[1]) != keys[1]
+    anew = replace(rows[0], specification=replace(rows[0].specification, sources={"prompt": "another", **sources}))
+    assert BatchJob().key(anew) != BatchJob().key(rows[0])  # a row may say what the prompt is to be
     columns = row_columns(rows[1], sources)
     assert json.loads(columns["sources"])["letter"] == "own" and columns["source"] == '{"type": "string"}'

@@ -13,11 +13,11 @@ from typing import Any
 
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
-from structgen.core.text_sets.opening import PROMPT
 from structgen.errors import StructgenError
 from structgen.generation.batch import Outcome, beginning
-from structgen.generation.batch_files.lines import LineId, PromptLine
+from structgen.generation.batch_files.lines import LineId, PromptLine, prompt_source
 from structgen.generation.decoding.healing import check_has_no_template
+from structgen.generation.decoding.prompts import Prompt
 from structgen.generation.generator import Generator
 
 WINDOW = 32  # rows that are looked at ahead, so that those with a common beginning can be written together; lines wait
@@ -107,7 +107,12 @@ class BatchJob:
         said = (
             self.described
             if specification is None
-            else [specification.kind, specification.source, repr(specification.options), *_said(specification.sources)]
+            else [
+                specification.kind,
+                specification.source,
+                repr(specification.options),
+                *_said(specification.sources, line.prompt),
+            ]
         )
         options = sorted(self.options.items())
         asked: list[Any] = [line.prompt, said, self.model, self.backend, self.dtype, options, self.seed]
@@ -193,8 +198,11 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _said(sources: Mapping[str, Any]) -> list[str]:
-    """What sources other than the prompt are, where there are any: the hash of each."""
+def _said(sources: Mapping[str, Any], prompt: Prompt) -> list[str]:
+    """What sources are, where there are any: the hash of each. What the prompt says is not said again."""
+    prompted = prompt_source(prompt)
     return [
-        f"{name!r}={getattr(source, 'digest', source)!r}" for name, source in sorted(sources.items()) if name != PROMPT
+        f"{name!r}={getattr(source, 'digest', source)!r}"
+        for name, source in sorted(sources.items())
+        if name not in prompted or source != prompted[name]
     ]

@@ -34,12 +34,14 @@ class PromptLine:
         id: its own, or its number in the file, from 1.
         prompt: a text, or messages.
         specification: of its own constraint; None: it names none.
+        sources: its own, by name.
     """
 
     line: int
     id: LineId
     prompt: Prompt
     specification: ConstraintSpec | None
+    sources: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class PromptFile:
         is_csv: else JSON lines.
         options: of schemas.
         sources: what names of sources in schemas stand for, by name, where the row gives no other.
-        schema: of rows that name no constraint, where it speaks of the prompt.
+        schema: of rows that name no constraint, where it names what they may have of their own: the prompt, sources.
 
     A row has a ``prompt`` (text) or ``messages`` (a list), and if it likes an ``id`` (text or integer) and a constraint
     of its own: ``schema`` (JSON, or its text), ``lark``, ``gbnf``, ``ebnf`` (XGrammar's), ``regex``, or ``choice`` (a
@@ -135,9 +137,8 @@ class PromptFile:
         """The row with what all rows have."""
         specification = line.specification
         if specification is None and self.schema is not None:
-            specification = ConstraintSpec(
-                "schema", self.schema, self.options, sources=_sources(None, line.prompt, False)
-            )
+            sources = {**prompt_source(line.prompt), **line.sources}
+            specification = ConstraintSpec("schema", self.schema, self.options, sources=sources)
         if specification is None or not self.sources:
             return line if specification is line.specification else replace(line, specification=specification)
         return replace(line, specification=replace(specification, sources={**self.sources, **specification.sources}))
@@ -233,21 +234,26 @@ def _prompt_line(line: int, number: int, record: Mapping[str, Any], is_csv: bool
     kinds = [kind for kind in FILE_KINDS if kind in cells]
     if len(kinds) > 1:
         raise InputFileError(f"one constraint a line, found {' and '.join(kinds)}")
-    specification = None
+    specification, sources = None, _own_sources(cells.get("sources"), is_csv)
     if kinds:
-        sources = _sources(cells.get("sources"), prompt, is_csv)
-        specification = ConstraintSpec(kinds[0], _source(kinds[0], cells[kinds[0]], is_csv), options, sources=sources)
-    return PromptLine(line, id, prompt, specification)
+        source = _source(kinds[0], cells[kinds[0]], is_csv)
+        specification = ConstraintSpec(kinds[0], source, options, sources={**prompt_source(prompt), **sources})
+    return PromptLine(line, id, prompt, specification, sources)
 
 
-def _sources(value: Any, prompt: Prompt, is_csv: bool) -> dict[str, Any]:
-    """What names of sources in the row's schema stand for: its cell ``sources``, and what the prompt says."""
-    given = _cell("sources", value) if is_csv and value is not None else value or {}
+def _own_sources(value: Any, is_csv: bool) -> dict[str, Any]:
+    """What names of sources in the schema of a row stand for, as its cell ``sources`` says."""
+    given = _cell("sources", value) if is_csv and value is not None else {} if value is None else value
     if not isinstance(given, dict):
         raise InputFileError(f"sources are texts or lists of names, by name, not {given!r:.40}")
+    return given
+
+
+def prompt_source(prompt: Prompt) -> dict[str, Any]:
+    """The source that is what the prompt says; none where it says nothing."""
     texts = {"": prompt} if isinstance(prompt, str) else _message_texts(prompt)
     texts = {name: text for name, text in texts.items() if text}
-    return {**({PROMPT: texts} if texts else {}), **given}
+    return {PROMPT: texts} if texts else {}
 
 
 def _message_texts(messages: Sequence[Any]) -> dict[str, str]:
