@@ -228,6 +228,49 @@ def test_members_may_have_the_names_of_keywords(target: str) -> None:
         assert lowered.back(lowered.forth(value)) == value
 
 
+LOOPS = {
+    "alone": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "array", "prefixItems": [{}], "items": False}]}},
+    "in a circle": {
+        "a": {"title": "A", "anyOf": [{"$ref": "#/$defs/b"}, {"type": "string"}]},
+        "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "object", "additionalProperties": {"type": "null"}}]},
+    },
+    "into a circle": {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [{"$ref": "#/$defs/b"}, {"const": [1]}]}},
+    "of what is not written yet": {
+        "a": {"anyOf": [{"$ref": "#/$defs/b"}, {"$ref": "#/$defs/c"}]},
+        "b": {"properties": {"c": {"$ref": "#/$defs/a"}}},
+        "c": {},
+    },
+    "of patterns": {
+        "a": {
+            "type": "object", "patternProperties": {"^x": {"type": "string"}},
+            "additionalProperties": {"type": "array", "items": {"$ref": "#/$defs/b"}},
+        },
+        "b": {"type": "object", "properties": {"b": {"$ref": "#/$defs/b"}}},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", LOOPS)
+def test_definitions_that_are_alternatives_of_themselves(name: str, target: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": LOOPS[name]}
+    lowered = structgen.lower(schema, target)
+    values: list[Any] = ["x", [1], ["x"], {"y": None}, {"xx": "s", "y": []}, {"y": [{"b": {}}]}, {"c": {"c": {}}}]
+    for value in ({"a": inner} for inner in values):
+        sent = lowered.forth(value)
+        assert plainly(lowered.back(sent)) == value, sent
+        is_valid(lowered.sent, plainly(sent))  # which comes to an end
+
+
+def test_answers_that_are_not_what_was_asked_for_stay_as_they_are() -> None:
+    tuples = structgen.lower({"type": "object", "properties": {"a": SCHEMAS["tuple"]}, "required": ["a"]}, "openai")
+    for answer in ({"a": {"item0": "x"}}, {"a": 3}, {}, 4):
+        assert tuples.back(answer) == answer
+    maps = structgen.lower({"type": "object", "properties": {"a": SCHEMAS["map"]}, "required": ["a"]}, "openai")
+    for entries in ([3], [{"key": "a"}], [{"key": ["a"], "value": 1}], {}):
+        assert maps.back({"a": {"entries": entries}}) == {"a": {"entries": entries}}
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_members_in_another_order_are_sent_all_the_same(target: str) -> None:
     members = {"map": {"type": "object", "additionalProperties": {"type": "integer"}}, "n": {"type": "number"}}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from structgen.core.answers.targets.loops import reached
 from structgen.core.answers.targets.mapping import (
     ENTRIES,
     KEY,
@@ -491,14 +492,14 @@ class Adapting:
         while todo:
             part = todo.pop()
             name = part.get("$ref", "").rpartition("/")[2]
-            if name and name not in seen:
+            if name:
+                written = self._sent.get(name, self._definitions.get(name))  # not written yet: as it was
+                todo += [] if name in seen or written is None else [written]
                 seen.add(name)
-                todo.append(self._sent[name])
-            elif not name:
-                todo += part.get("anyOf", [])
-                types = part.get("type", [])
-                if "anyOf" not in part and ("null" in ([types] if isinstance(types, str) else types) or not types):
-                    return None in part.get("enum", [None])
+            elif "anyOf" in part:
+                todo += part["anyOf"]
+            elif None in part.get("enum", [None]) and "null" in part.get("type", "null"):
+                return True
         return False
 
 
@@ -550,18 +551,7 @@ def _cyclic(definitions: Mapping[str, Simple | None], target: SchemaTarget) -> s
         return set()
     only_needed = target.recursion == "optional"
     edges = {name: _leads_to(simple, only_needed) for name, simple in definitions.items()}
-    return {name for name in edges if name in _reached(edges, name)}
-
-
-def _reached(edges: Mapping[str, set[str]], name: str) -> set[str]:
-    names: set[str] = set()
-    todo = list(edges[name])
-    while todo:
-        other = todo.pop()
-        if other not in names:
-            names.add(other)
-            todo += edges.get(other, ())
-    return names
+    return {name for name in edges if name in reached(edges, name)}
 
 
 def _leads_to(simple: Simple | None, only_needed: bool) -> set[str]:

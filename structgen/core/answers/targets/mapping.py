@@ -21,11 +21,11 @@ class Shape:
     is_same = True
 
     def back(self, value: Any) -> Any:
-        """The value that an answer means."""
+        """The value that an answer means. What is of no such shape stays as it is."""
         return value
 
     def forth(self, value: Any) -> Any:
-        """An answer that means a value: ``back(forth(value)) == value``."""
+        """An answer that means a value: ``back(forth(value)) == value``. What is of no such shape stays as it is."""
         return value
 
 
@@ -51,6 +51,8 @@ class ObjectShape(Shape):
         }
 
     def forth(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
         mapped = {name: self.members.get(name, self.others).forth(item) for name, item in value.items()}
         ordered = [*[name for name in self.members if name in mapped or name in self.nullable], *mapped]
         return {name: mapped.get(name) for name in dict.fromkeys(ordered)}
@@ -73,7 +75,15 @@ class ArrayShape(Shape):
         return [shape.back(item) for shape, item in zip(self._shapes(len(value)), value, strict=True)]
 
     def forth(self, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
         return [shape.forth(item) for shape, item in zip(self._shapes(len(value)), value, strict=True)]
+
+
+def _are_entries(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(entry, Mapping) and isinstance(entry.get(KEY), str) and VALUE in entry for entry in value
+    )
 
 
 @dataclass(frozen=True)
@@ -84,11 +94,13 @@ class MapShape(Shape):
     is_same = False
 
     def back(self, value: Any) -> Any:
-        if not isinstance(value, Mapping) or not isinstance(value.get(ENTRIES), list):
+        if not isinstance(value, Mapping) or not _are_entries(value.get(ENTRIES)):
             return value
         return {entry[KEY]: self.values.back(entry[VALUE]) for entry in value[ENTRIES]}
 
     def forth(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
         return {ENTRIES: [{KEY: key, VALUE: self.values.forth(item)} for key, item in value.items()]}
 
 
@@ -100,11 +112,13 @@ class TupleShape(Shape):
     is_same = False
 
     def back(self, value: Any) -> Any:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, Mapping) or not all(f"item{index}" in value for index in range(len(self.items))):
             return value
         return [shape.back(value[f"item{index}"]) for index, shape in enumerate(self.items)]
 
     def forth(self, value: Any) -> Any:
+        if not isinstance(value, list) or len(value) != len(self.items):
+            return value
         return {f"item{i}": shape.forth(item) for i, (shape, item) in enumerate(zip(self.items, value, strict=True))}
 
 

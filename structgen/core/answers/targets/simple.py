@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from structgen.core.answers.deciding import UNDECIDED, Questions, answering
 from structgen.core.answers.occurrences import dialect_for, value_at
+from structgen.core.answers.targets.loops import open_loops
 from structgen.core.answers.targets.written import (
     FormulaWriting,
     Simple,
@@ -71,6 +72,7 @@ class SimpleSchema:
         self._writing = FormulaWriting(self._questions, self.definitions, self._lose)
         self._is_local = not _has_identifiers(schema)
         self.root = self._simple(schema, ())
+        open_loops(self.definitions)
 
     def _lose(self, pointer: str, why: str) -> None:
         if (pointer, why) not in self.lost:
