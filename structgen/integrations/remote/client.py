@@ -16,7 +16,7 @@ from structgen.core.constraints.json import as_constraint
 from structgen.core.constraints.sources import Source, Texts
 from structgen.errors import IntegrationError, RemoteServerError
 from structgen.generation.decoding.prompts import Prompt, telling
-from structgen.integrations.remote.request_formats import ServerKnowledge, provider_at
+from structgen.integrations.remote.request_formats import ServerKnowledge, check_fields, provider_at
 from structgen.integrations.remote.results import RemoteEvent, RemoteResult
 from structgen.integrations.remote.retry_policy import Asking, usage_of
 from structgen.options import check_count
@@ -60,6 +60,7 @@ class _Remote:
         instructs = telling(schema_in_prompt, schema_form)
         wanted = {"model": self.model, **fields}
         checked = as_constraint(constraint)
+        check_fields(fields, checked is not None, max_new_tokens is not None)
         return partial(Asking, prompt, checked, self.server, wanted, max_attempts, max_new_tokens, instructs)
 
 
@@ -123,6 +124,7 @@ class RemoteGenerator(_Remote):
                 fields of the request: ``temperature``, ``seed``, ``stop``, ``extra_body``, ...
 
         Raises:
+            OptionsError: an option has a wrong value, or is a field that results would say nothing of.
             RemoteOutputError: no answer conforms; it has the ``attempts``.
             RemoteServerError: the server refuses the request as such, or cannot be reached.
             ConstraintError: the constraint cannot be used.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,10 +14,49 @@ from structgen.core.answers.targets.lowered import LoweredSchema, lower
 from structgen.core.constraints.base import Constraint
 from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.constraints.text import ChoiceConstraint, GbnfConstraint, LarkConstraint, RegexConstraint
-from structgen.errors import SchemaError
+from structgen.errors import OptionsError, SchemaError
 
 PROMPT = "prompt"
 CONTINUE = "continue"
+NOT_HANDED_ON = {
+    "messages": "the prompt says them",
+    "stream": "call stream",
+    "stream_options": "streams end with the usage",
+    "n": "one output is written a call; call it several times",
+    "tools": "calls are not read; tool_call(...) is a constraint for them",
+    "functions": "calls are not read; tool_call(...) is a constraint for them",
+    "logprobs": "they are not read; ask the client",
+}
+"""Fields of requests that results would say nothing of, and what to do in their place."""
+_FORMATS = ("json", "regex", "choice", "grammar", "json_object")
+OF_CONSTRAINTS = {
+    "response_format",
+    "structured_outputs",
+    "regex",
+    "grammar",
+    "ebnf",
+    *map("guided_{}".format, _FORMATS),
+}
+"""Fields that say what an output must be."""
+
+
+def check_fields(fields: Mapping[str, Any], has_constraint: bool, has_budget: bool) -> None:
+    """Refuse fields of a request that something else says already, and those whose results would be lost.
+
+    Raises:
+        OptionsError: there is one, with what to do.
+    """
+    more = fields.get("extra_body")
+    if not isinstance(more, Mapping | None):
+        raise OptionsError(f"extra_body is a dict of fields, not {more!r:.100}", option="extra_body")
+    for name, value in [*fields.items(), *(more or {}).items()]:
+        why = NOT_HANDED_ON.get(name)
+        if has_constraint and name in OF_CONSTRAINTS:
+            why = "the constraint says what the output must be; give one of them"
+        elif has_budget and name in ("max_tokens", "max_completion_tokens"):
+            why = "max_new_tokens says it; give one of them"
+        if why is not None and value not in (None, False, [], {}) and (name, value) != ("n", 1):
+            raise OptionsError(f"the field {name!r} is not for RemoteGenerator: {why}", option=name)
 
 
 @dataclass(frozen=True)

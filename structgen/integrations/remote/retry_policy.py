@@ -17,6 +17,7 @@ from structgen.generation.decoding.refusals import Refusal, reason_of
 from structgen.integrations.remote.checking import TextCheck, check_of, found_within
 from structgen.integrations.remote.request_formats import (
     CONTINUE,
+    NOT_HANDED_ON,
     PROMPT,
     Form,
     ServerKnowledge,
@@ -83,8 +84,9 @@ class Asking:
     def request(self) -> dict[str, Any]:
         """The arguments of the next ``chat.completions.create``; begins an attempt."""
         form_fields = self._form.fields
-        extra = {**self._fields.get("extra_body", {}), **form_fields.get("extra_body", {})}
-        asked = {**self._fields, **form_fields, "messages": [*self._messages(), *self._extra]}
+        extra = {**(self._fields.get("extra_body") or {}), **form_fields.get("extra_body", {})}
+        fields = {name: value for name, value in self._fields.items() if name not in NOT_HANDED_ON}
+        asked = {**fields, **form_fields, "messages": [*self._messages(), *self._extra]}
         if self._max_new_tokens is not None:
             asked[self._server.budget_field] = self._max_new_tokens
         if extra:

@@ -440,3 +440,36 @@ def test_providers_are_known_by_their_address() -> None:
     assert provider_at("https://api.openai.com.example.org") is None and provider_at("http://localhost:8000/v1") is None
     with pytest.raises(OptionsError, match="target"):
         RemoteGenerator("http://127.0.0.1:1/v1", target="nobody")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "fields"),
+    [
+        (None, {"n": 2}),
+        (None, {"stream": True}),
+        (None, {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+        (None, {"logprobs": True}),
+        (None, {"messages": [{"role": "user", "content": "x"}]}),
+        (None, {"extra_body": {"n": 2}}),
+        (None, {"extra_body": [1]}),
+        (SCHEMA, {"response_format": {"type": "json_object"}}),
+        (SCHEMA, {"extra_body": {"structured_outputs": {"regex": "a"}}}),
+        (SCHEMA, {"max_tokens": 5, "max_new_tokens": 9}),
+        (SCHEMA, {"max_completion_tokens": 5, "max_new_tokens": 9}),
+    ],
+)
+def test_fields_that_results_would_say_nothing_of_are_refused(constraint: Any, fields: dict[str, Any]) -> None:
+    remote = RemoteGenerator("http://127.0.0.1:9/v1")
+    more = fields.get("extra_body")
+    name = next(iter(more if isinstance(more, dict) else fields))
+    with pytest.raises(OptionsError, match=name):
+        remote.generate("Who?", constraint, **fields)
+    with pytest.raises(OptionsError, match=name):
+        next(iter(remote.stream("Who?", constraint, **fields)))
+
+
+def test_fields_that_say_nothing_are_taken() -> None:
+    with ScriptedServer(in_turn(GOOD)) as server:
+        nothing: dict[str, Any] = {"n": 1, "tools": [], "stream": False, "extra_body": None, "stream_options": None}
+        for how in ("generate", "stream"):
+            assert ask(server, SCHEMA, how, **nothing, max_tokens=50).text == GOOD
