@@ -19,9 +19,9 @@ from pydantic_core import (
 )
 
 from structgen.core.python_types.functions import NOTHING, Functions
-from structgen.core.python_types.notes import JsonDict, checked, narrowed
+from structgen.core.python_types.notes import checked, narrowed
 from structgen.core.python_types.ranges import integers
-from structgen.core.python_types.values import wrapped
+from structgen.core.python_types.values import JsonDict, wrapped
 
 MAX_FLAGS = 8
 """Flags of which all combinations are listed."""

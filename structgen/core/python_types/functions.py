@@ -12,8 +12,8 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic_core import core_schema
 
 from structgen.core.python_types.data_marks import DataMark
-from structgen.core.python_types.notes import JsonDict, checked
-from structgen.core.python_types.values import Values
+from structgen.core.python_types.notes import checked
+from structgen.core.python_types.values import JsonDict, Values
 
 NOTHING: JsonDict = {"not": {}}
 """No value at all."""

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from structgen.core.python_types.notes import JsonDict
 from structgen.core.python_types.ranges import integers
-from structgen.core.python_types.values import unwrapped
+from structgen.core.python_types.values import JsonDict, unwrapped
 
 MAX_LENGTH = 20_000
 """Characters of an expression."""

@@ -12,7 +12,8 @@ from typing import Any
 from pydantic_core import core_schema
 
 from structgen.core.python_types.functions import Functions
-from structgen.core.python_types.notes import JsonDict, checked, narrowed
+from structgen.core.python_types.notes import checked, narrowed
+from structgen.core.python_types.values import JsonDict
 
 EXACT_DIGITS = 15
 """A decimal number of so many digits is known by the nearest float (IEEE 754 binary64)."""

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic_core import core_schema
 
 from structgen.core.python_types.functions import Functions
-from structgen.core.python_types.notes import JsonDict, checked, narrowed
+from structgen.core.python_types.notes import checked, narrowed
+from structgen.core.python_types.values import JsonDict
 
 _ANNOTATIONS = frozenset({"title", "description", "examples", "deprecated", "default", "$comment"})
 

@@ -16,12 +16,12 @@ import pydantic
 
 from structgen.core.json_schema.report import Report
 from structgen.core.python_types.containers import Containers
-from structgen.core.python_types.notes import JsonDict, without_notes
+from structgen.core.python_types.notes import without_notes
 from structgen.core.python_types.numbers import Numbers
 from structgen.core.python_types.objects import Objects
 from structgen.core.python_types.texts import Texts
 from structgen.core.python_types.times import Times
-from structgen.core.python_types.values import Values
+from structgen.core.python_types.values import JsonDict, Values
 from structgen.core.text_sets.references import BY_REFERENCE
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions

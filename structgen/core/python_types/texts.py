@@ -16,7 +16,8 @@ from structgen.core.grammars import python_regex
 from structgen.core.grammars.rust_regex import parse_rust_search
 from structgen.core.python_types.functions import LENGTHS, Functions, function_name
 from structgen.core.python_types.json_texts import NotRegularError, json_text
-from structgen.core.python_types.notes import JsonDict, checked, narrowed
+from structgen.core.python_types.notes import checked, narrowed
+from structgen.core.python_types.values import JsonDict
 from structgen.core.regex.charset import CharSet, corrected
 from structgen.core.regex.ecma_ast import ecma_source
 from structgen.core.regex.regex_format import READ_BY_PYTHON

@@ -13,8 +13,9 @@ from typing import Any
 from pydantic_core import core_schema
 
 from structgen.core.python_types.functions import NOTHING, Functions
-from structgen.core.python_types.notes import JsonDict, checked, narrowed
+from structgen.core.python_types.notes import checked, narrowed
 from structgen.core.python_types.ranges import at_least, at_most, integers
+from structgen.core.python_types.values import JsonDict
 from structgen.core.regex.formats import DATE
 
 _AD = "(?!0000)"  # Python's first year is 1

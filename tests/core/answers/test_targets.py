@@ -267,7 +267,8 @@ def test_answers_that_are_not_what_was_asked_for_stay_as_they_are() -> None:
     for answer in ({"a": {"item0": "x"}}, {"a": 3}, {}, 4):
         assert tuples.back(answer) == answer
     maps = structgen.lower({"type": "object", "properties": {"a": SCHEMAS["map"]}, "required": ["a"]}, "openai")
-    for entries in ([3], [{"key": "a"}], [{"key": ["a"], "value": 1}], {}):
+    wrong: list[Any] = [[3], [{"key": "a"}], [{"key": ["a"], "value": 1}], {}]
+    for entries in wrong:
         assert maps.back({"a": {"entries": entries}}) == {"a": {"entries": entries}}
 
 

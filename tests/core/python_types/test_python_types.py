@@ -403,17 +403,23 @@ class Referring(pydantic.BaseModel):
 
 def test_defaults_and_listed_values_are_no_schemas() -> None:
     constraint = structgen.json_schema(Referring)
-    members = constraint.schema["properties"]
-    assert members["target"]["default"] == {"$ref": "#/components/none"} and "#/components/none" in (
+    schema: Any = constraint.schema
+    assert schema["properties"]["target"]["default"] == {"$ref": "#/components/none"} and "#/components/none" in (
         constraint.instruction()
     )
     matcher = constraint.compile(BYTES).matcher()
     assert matcher.accept_bytes(b'{"target":{"$ref":"x"},"kept":[{"$ref":"#"}],"$ref":"","$defs":{"kept":{"$ref":')
-    assert structgen.json_schema(Kept).schema["enum"] == [kept.value for kept in Kept]
+    listed: Any = structgen.json_schema(Kept).schema
+    assert listed["enum"] == [kept.value for kept in Kept]
+
+
+def _enumeration(value: Any) -> Any:
+    return enum.Enum("E", {"A": value}, module="of")
 
 
 def _named_one(value: Any) -> Any:
-    return pydantic.create_model("One", one=(Literal[value], ...))
+    field: Any = (Literal[value], ...)
+    return pydantic.create_model("One", one=field)
 
 
 @pytest.mark.parametrize(
@@ -422,7 +428,7 @@ def _named_one(value: Any) -> Any:
         Literal[1] | Literal[True],
         Literal[False] | None | Literal[0],
         _named_one(1) | _named_one(True),
-        dict[str, enum.Enum("E", {"A": 1}, module="a") | enum.Enum("E", {"A": True}, module="b")],
+        _enumeration(1) | _enumeration(True),
     ],
 )
 def test_one_and_true_are_two_choices(kind: Any) -> None:

@@ -31,7 +31,7 @@ def open_loops(definitions: dict[str, Simple | None]) -> None:
         circle = [name, *(other for other in ahead[name] if other != name and name in ahead.get(other, ()))]
         simple, listed = definitions[name] or {}, [one for other in circle for one in branches[other]]
         union = union_of([one for one in listed if _target(one) not in circle])
-        texts = {word: simple[word] for word in ("title", "description") if word in simple}
+        texts: Simple = {word: simple[word] for word in ("title", "description") if word in simple}
         definitions[name] = None if union is None else {**union, **texts}
 
 
