@@ -13,6 +13,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 from structgen.core.bounded_cache import BoundedCache
@@ -97,7 +98,7 @@ class CompileService:
         key = joined(content_key(constraint), self.vocabulary)
         refusal = None if key is None else self._refused.get(key)
         if refusal is not None:
-            raise refusal.with_traceback(None)
+            raise copy(refusal)
         return None
 
     def compile(
@@ -150,9 +151,13 @@ class CompileService:
         return grammar
 
     def _refuse(self, key: Hashable, error: StructgenError) -> None:
-        """Remember what is a property of the constraint; a ``RequestError`` is what came of load."""
+        """Remember what is a property of the constraint; a ``RequestError`` is what came of load.
+
+        What is kept, as what is raised of it, is a copy: an error that was raised holds the frames that it went
+        through, and with these the request.
+        """
         if key is not None and not isinstance(error, (InternalError, RequestError)):
-            self._refused.put(key, error)
+            self._refused.put(key, copy(error))
 
     def _try(self, constraint: Constraint, is_wanted: Callable[[], bool], seconds: float | None) -> bytes | None:
         """Compile in a process of its own, and make a first mask there. None: it had too little time."""

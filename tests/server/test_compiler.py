@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +76,23 @@ def test_errors_are_those_of_compiling(service: CompileService) -> None:
 
 
 @pytest.mark.full
+def test_what_is_refused_keeps_nothing_of_the_request(service: CompileService) -> None:
+    bad = structgen.json_schema({"type": "string", "minLength": 4, "maxLength": 2})
+
+    class Request:
+        pass
+
+    def ask() -> weakref.ref[Request]:
+        request = Request()
+        with pytest.raises(structgen.UnsatisfiableSchemaError):
+            service.compile(bad)
+        return weakref.ref(request)
+
+    asked = [ask(), ask()]  # the second time without a trial
+    gc.collect()
+    assert [each() for each in asked] == [None, None]
+
+
 def test_nothing_is_compiled_in_the_server(service: CompileService) -> None:
     """What comes of a trial is sent: a constraint that compiles in other processes only has its grammar here."""
     grammar: Any = service.compile(_Elsewhere(os.getpid()))  # type: ignore[arg-type]
