@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_core import core_schema
+from pydantic_core import SchemaValidator, ValidationError, core_schema
 
 from structgen.core.python_types.functions import Functions
 from structgen.core.python_types.notes import checked, narrowed
@@ -42,6 +42,27 @@ class Objects(Functions):
         """Fields that the constructor does not take are not written."""
         return super().field_is_present(field) and field.get("init", True)
 
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        """A field is written that has no default, or one that is checked and refused."""
+        return bool(super().field_is_required(field, total)) or self._is_default_taken(field["schema"]) is False
+
+    def _is_default_taken(self, schema: Any) -> bool | None:
+        """Whether what is not written gets past the checks; None: not known before it is made."""
+        if schema["type"] != "default" or not schema.get("validate_default", self.setting("validate_default")):
+            return True
+        if "default" not in schema:
+            return None
+        config: Any = {key: self.setting(key) for key in core_schema.CoreConfig.__annotations__ if self.setting(key)}
+        inner, references = schema["schema"], list(self._by_ref.values())
+        try:
+            whole = core_schema.definitions_schema(inner, references) if references else inner
+            SchemaValidator(whole, config).validate_python(schema["default"])
+        except ValidationError:
+            return False
+        except Exception:  # a user's validator may raise anything; definitions may not be known yet
+            return None
+        return True
+
     def model_field_schema(self, schema: core_schema.ModelField) -> JsonDict:
         """A field of a model."""
         return self._named(super().model_field_schema(schema), schema)
@@ -64,6 +85,8 @@ class Objects(Functions):
             paths = alias if alias and isinstance(alias[0], list) else [alias]
             if not any(len(path) == 1 and isinstance(path[0], str) for path in paths):
                 self.refuse(field, f"a field that is read from inside of other members ({paths!r:.100})")
+        if self._is_default_taken(field["schema"]) is None:
+            derived = checked(derived, field["type"], "its default, where it is not written")
         return narrowed(derived, field["type"], "written by its first alias only") if by_name or several else derived
 
 

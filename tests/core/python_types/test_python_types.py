@@ -444,3 +444,30 @@ def test_one_and_true_are_two_choices(kind: Any) -> None:
                 is_read = False
             matcher = grammar.matcher()
             assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) == is_read, text
+
+
+class Coloured(pydantic.BaseModel):
+    colour: Colour
+
+
+class Defaulted(pydantic.BaseModel):
+    """A default that is checked and refused is none."""
+
+    model_config = pydantic.ConfigDict(validate_default=True, str_max_length=2)
+
+    low: int = Field(3, ge=5)
+    high: int = Field(7, ge=5)
+    long: str = "abc"
+    inner: dict[str, Coloured] = Field({"a": {"colour": "none"}})  # type: ignore[dict-item]
+    itself: Defaulted | None = None
+    made: int = Field(default_factory=lambda: 1)
+    unchecked: int = Field(0, ge=5, validate_default=False)
+
+
+def test_defaults_that_are_refused() -> None:
+    constraint = structgen.json_schema(Defaulted)
+    definition: Any = constraint.schema
+    assert definition["$defs"]["Defaulted"]["required"] == ["low", "long", "inner"]
+    assert [entry.pointer for entry in constraint.report.checked] == ["/$defs/Defaulted/properties/made"]
+    for example in structgen.examples(constraint, 8):
+        assert isinstance(constraint.parse(example.text), Defaulted)
