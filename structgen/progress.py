@@ -20,6 +20,8 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 LOG = logging.getLogger("structgen")
+CONSTRAINT_LOG = logging.getLogger("structgen.constraints")
+"""What is odd about constraints: lines that hold names of schemas and tools, which a server keeps out of its log."""
 SECONDS = 1.0  # before anything is told, and between two tellings to a callback
 PART_SECONDS = 0.1  # at least, between two tellings of parts that are done
 

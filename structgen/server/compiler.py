@@ -27,11 +27,12 @@ from structgen.core.engines.protocols import Grammar, Matcher
 from structgen.core.text_sets.opening import SharedTexts
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.core.workers import Limits, LostWorker, WorkerError
-from structgen.errors import ConstraintError, GrammarWarning, InternalError, StructgenError, TooComplexError
+from structgen.errors import ConstraintError, InternalError, StructgenError, TooComplexError
 from structgen.generation.decoding.closing_budget import shortest_completion
 from structgen.server.async_compiler import kept_grammar
 from structgen.server.errors import RequestError, unavailable
 from structgen.server.fair_pool import KINDER
+from structgen.server.logs import mute_constraints
 from structgen.server.sending import received, sent
 from structgen.server.trials import CAN_FORK, TrialHost, TrialJob, TrialWorkers
 
@@ -214,7 +215,8 @@ class _Trial:
 
     def __init__(self, setting: tuple[Vocabulary, SharedTexts]) -> None:
         self._vocabulary, self._shared = setting
-        warnings.filterwarnings("ignore", category=GrammarWarning)  # they name rules of requests
+        warnings.simplefilter("ignore")  # they name rules of requests
+        mute_constraints()
         for example in EXAMPLES:
             with suppress(StructgenError):  # of vocabularies that cannot spell them
                 self._compiled(example())

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from structgen.progress import ProgressEvent
+from structgen.progress import CONSTRAINT_LOG, ProgressEvent
 
 LOG = logging.getLogger("structgen.server")
 RARE_SECONDS = 60.0
@@ -47,11 +47,17 @@ def log_to_stderr() -> None:
     handler.setFormatter(LogLines())
     logging.getLogger().addHandler(handler)
     logging.captureWarnings(True)
+    mute_constraints()
     for name, level in (("structgen", logging.INFO), ("uvicorn.error", logging.WARNING)):
         logging.getLogger(name).setLevel(level)
     logging.getLogger("structgen.generation.models.llamacpp").setLevel(
         logging.ERROR
     )  # its warnings are about what we ask for
+
+
+def mute_constraints() -> None:
+    """Have nothing logged that holds text of constraints: answers say it to who asked."""
+    CONSTRAINT_LOG.setLevel(logging.CRITICAL)
 
 
 def log_event(event: str, **fields: Any) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from structgen.errors import ModelError, StructgenError
 from structgen.server.errors import RequestError, as_request_error
 from structgen.server.inference_request import InferenceRequest
 from structgen.server.metrics import ServerMetrics
@@ -18,6 +20,15 @@ from structgen.server.tracing import RequestTrace
 LOG = logging.getLogger("structgen.server")
 MAX_HEADER = 4_000  # characters of the header of warnings: servers and proxies take some 8,000 of all
 CLIENT_CLOSED = 499  # as nginx logs it; nobody gets this answer
+
+
+def log_failure(id: str, error: BaseException) -> None:
+    """Log what a request failed with, and where. Of errors of structgen without the message, which may quote text."""
+    if isinstance(error, StructgenError) and not isinstance(error, (RequestError, ModelError)):
+        where = "".join(traceback.format_tb(error.__traceback__))
+        LOG.error("request %s failed: %s\n%s", id, type(error).__name__, where)
+    else:
+        LOG.error("request %s failed", id, exc_info=error)
 
 
 class RequestRecord:
@@ -57,7 +68,7 @@ class RequestRecord:
     def warn(self, warnings: list[str]) -> None:
         """Note what there is to say about its constraint."""
         if warnings:
-            self.warnings = self.details["warnings"] = warnings
+            self.warnings, self.details["warnings"] = warnings, len(warnings)
 
     def metadata(self, *, warns: bool = True) -> dict[str, Any]:
         """What an answer says besides, at its key ``structgen``; ``warns``: the warnings are part of it."""
@@ -115,7 +126,7 @@ class RequestRecord:
         self.status = reported.status
         self.details["error"] = reported.code
         if reported.status >= 500 and reported.code not in ("draining",):
-            LOG.error("request %s failed", self.id, exc_info=error)
+            log_failure(self.id, error)
         self._metrics.rejected(reported.code or reported.type)
         return reported
 

@@ -17,7 +17,10 @@ pytest.importorskip("prometheus_client")
 
 import httpx2
 
-from structgen.errors import OptionsError
+from structgen.errors import GenerationError, OptionsError
+from structgen.progress import CONSTRAINT_LOG
+from structgen.server.logs import mute_constraints
+from structgen.server.records import log_failure
 from structgen.server.settings import ServingSettings
 from tests.server.tiny import EOS, generator
 from tests.server.tiny_server import serving
@@ -242,6 +245,39 @@ def test_one_line_of_json_a_request_and_never_text(caplog: pytest.LogCaptureFixt
     assert lines[0]["id"] == good.json()["id"] == good.headers["x-request-id"]
     assert lines[1]["id"] == bad.headers["x-request-id"] and lines[0]["completion_tokens"] == 5
     assert "1234" not in caplog.text
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.full)])
+def test_nothing_of_a_constraint_is_logged(
+    workers: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is odd about it is answered, and counted in the log."""
+    caplog.set_level(logging.INFO)
+    level = CONSTRAINT_LOG.level
+    mute_constraints()  # as ``structgen serve`` does
+    odd = {"type": "object", "properties": {"secret": {"type": "string", "minLenght": 3}}}
+    never = {"type": "object", "properties": {"secret": False}, "required": ["secret"]}
+    tools = [{"type": "function", "function": {"name": name, "parameters": each}} for name, each in (
+        ("secretly", never), ("f", odd),
+    )]  # fmt: skip
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": odd}}
+    try:
+        with serving(compile_workers=workers) as server, httpx2.Client(base_url=server.url, timeout=30) as http:
+            for more in ({"response_format": form}, {"tools": tools, "structgen": {"on_impossible": "skip"}}):
+                answer = http.post(CHAT, json={**HELLO, **more, "max_tokens": 200})
+                assert answer.status_code == 200 and "secret" in answer.headers["x-structgen-warnings"]
+            assert http.post("/check", json={"structured_outputs": {"json": odd}}).status_code == 200
+    finally:
+        CONSTRAINT_LOG.setLevel(level)
+    assert "secret" not in caplog.text and "secret" not in capfd.readouterr().err
+    assert '"warnings": 1' in caplog.text
+
+
+def test_what_fails_is_logged_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
+    log_failure("r1", GenerationError("cannot read 'secret'", text="secret"))
+    assert "r1" in caplog.text and "GenerationError" in caplog.text and "secret" not in caplog.text
+    log_failure("r2", RuntimeError("out of memory"))
+    assert "out of memory" in caplog.text
 
 
 def test_a_failed_model_thread_is_not_healthy() -> None:

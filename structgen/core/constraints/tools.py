@@ -19,7 +19,7 @@ from structgen.core.tool_calls.writing import instruction, is_misread, write
 from structgen.core.vocabulary.vocabulary import Vocabulary, check_vocabulary
 from structgen.errors import ConstraintError, GenerationError, UnsatisfiableSchemaError
 from structgen.options import JsonOptions, check_choice, checked_options
-from structgen.progress import LOG
+from structgen.progress import CONSTRAINT_LOG
 
 OnImpossible = Literal["refuse", "skip"]
 """What becomes of a tool without possible arguments."""
@@ -191,7 +191,7 @@ def tool_call(
         raise _impossible(list(impossible), list(impossible.values()))
     skipped = tuple(SkippedTool(tool.name, error.pointer, error.message) for tool, error in impossible.items())
     for one in skipped:
-        LOG.warning("tool_call goes on without a tool: %s (at %s)", one.reason, one.pointer)
+        CONSTRAINT_LOG.warning("tool_call goes on without a tool: %s (at %s)", one.reason, one.pointer)
     return ToolCalls(replace(calls, tools=tuple(tool for tool in choice.tools if tool not in impossible)), skipped)
 
 

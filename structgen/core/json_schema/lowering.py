@@ -21,7 +21,7 @@ from structgen.core.json_schema.references import dialect_of
 from structgen.core.json_schema.report import Entry, Report, Trace
 from structgen.errors import SchemaTooComplexError
 from structgen.options import JsonOptions
-from structgen.progress import LOG
+from structgen.progress import CONSTRAINT_LOG
 
 if TYPE_CHECKING:
     from referencing import Registry
@@ -164,5 +164,5 @@ def lower(schema: Any, options: JsonOptions | None = None, registry: Registry[An
     """
     lowered = Lowered(schema, options or JsonOptions(), registry)
     for where, entry in lowered.misspelt.items():
-        LOG.warning("schema, at %s: %s", where or "its root", entry.reason)
+        CONSTRAINT_LOG.warning("schema, at %s: %s", where or "its root", entry.reason)
     return lowered
