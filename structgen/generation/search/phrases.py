@@ -7,7 +7,6 @@ are not crowded out by those that have not.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structgen.core.constraints.combined import intersect
+from structgen.core.constraints.phrases import including
 from structgen.core.constraints.text import ChoiceConstraint, RegexConstraint
 from structgen.errors import ConstraintError, OptionsError
 from structgen.generation.decoding.closing_budget import MAX_TOKEN_BYTES, closing_tokens
@@ -57,9 +58,8 @@ class Phrases(Beam):
             if options:
                 return replace(constraint, options=options)
             raise ConstraintError(f"no choice holds all of the phrases {list(self.phrases)!r:.200}; give bonus")
-        if isinstance(constraint, RegexConstraint) and constraint.syntax == "python":
-            ahead = "".join(rf"(?=[\s\S]*{re.escape(phrase)})" for phrase in self.phrases)
-            return replace(constraint, pattern=f"{ahead}(?:{constraint.pattern})")
+        if isinstance(constraint, RegexConstraint):
+            return intersect(constraint, including(self.phrases))
         raise ConstraintError(
             "Phrases that every output must hold are for expressions and choices. Say them in the constraint (a "
             "pattern on a member, or a rule), or give bonus, which makes them likelier."

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 import structgen
-from structgen.errors import ConstraintError, OptionsError
+from structgen.core.constraints.parts import BYTES
+from structgen.errors import ConstraintError, OptionsError, PatternError
 from structgen.generation.models.tiny import TinyModel
 from structgen.generation.search.beam import Beam
 from structgen.generation.search.exact import Exact
@@ -71,6 +73,30 @@ def test_progress_is_counted_in_bytes() -> None:
     assert progress.after(covered, b"b").met == {b"b", b"abab"}
     assert b"b" in progress.next_texts(covered) and b" a" in progress.next_texts(covered)
     assert math.isclose(progress.bank(progress.after(covered, b"b")), 5)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "syntax", "expected"),
+    [
+        ("(?i)ab|c", "python", {"ab", "aB"}),
+        ("(?x)a b  # or | b", "python", {"ab"}),
+        ("a$|^ab", "python", {"a", "ab"}),
+        ("^a|b$", "ecma", {"a"}),
+    ],
+)
+def test_an_expression_with_phrases_is_read_by_itself(pattern: str, syntax: Any, expected: set[str]) -> None:
+    grammar = Phrases(phrases=["a"]).constrained(structgen.regex(pattern, syntax)).compile(BYTES)
+    texts = set()
+    for text in ("", "a", "A", "b", "c", "ab", "aB", "Ab", "AB", "ca", "bca"):
+        matcher = grammar.matcher()
+        if matcher.accept_bytes(text.encode()) and matcher.is_accepting():
+            texts.add(text)
+    assert texts == expected
+
+
+def test_an_expression_with_phrases_that_is_none_is_refused() -> None:
+    with pytest.raises(PatternError, match="unbalanced"):
+        Phrases(phrases=["a"]).constrained(structgen.regex("a)|(?:b")).compile(BYTES)
 
 
 def test_what_cannot_be_demanded_is_refused_by_name() -> None:
