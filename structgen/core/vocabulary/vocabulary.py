@@ -97,6 +97,8 @@ class Vocabulary:
         for token_id in special:
             spelled[token_id] = b""
         names = dict(special_tokens or {})
+        if wrong := [name for name in names if not isinstance(name, str) or not name]:
+            raise TokenizerError(f"special_tokens names a token {wrong[0]!r:.100}; expected a text that is not empty")
         _token_ids(names.values(), width, "special_tokens")
         self._set(spelled, eos, special, names, frozenset())
         object.__setattr__(self, "_plain", None)
@@ -366,8 +368,8 @@ def _naming(vocabulary: Vocabulary, named: frozenset[int]) -> Vocabulary:
 
 def _token_ids(token_ids: int | Iterable[int], size: int, name: str) -> list[int]:
     """``token_ids`` as ascending distinct ints, checked to lie in the vocabulary."""
-    given = list(token_ids) if isinstance(token_ids, Iterable) else [token_ids]
-    wrong = [each for each in given if not isinstance(each, Integral)]
+    given = list(token_ids) if isinstance(token_ids, Iterable) and not isinstance(token_ids, bytes) else [token_ids]
+    wrong = [each for each in given if not isinstance(each, Integral) or isinstance(each, bool)]
     if wrong:
         raise TokenizerError(f"{name} holds {wrong[0]!r:.100}; expected token ids, which are integers")
     ids = sorted(set(map(int, given)))

@@ -94,6 +94,10 @@ def test_a_vocabulary_cannot_be_changed() -> None:
         ({"tokens": [b"a"], "eos_token_ids": 0, "special_token_ids": [7]}, "special_token_ids holds 7"),
         ({"tokens": [b"a", b"b"], "eos_token_ids": 0, "size": 1}, "size is 1, but there are 2 tokens"),
         ({"tokens": ["a"], "eos_token_ids": 0}, "Token 0 is str 'a', expected bytes or None"),
+        ({"tokens": [b"a", b"b"], "eos_token_ids": True}, "eos_token_ids holds True"),
+        ({"tokens": [b"a"], "eos_token_ids": b"\0"}, "eos_token_ids holds b'.x00'"),
+        ({"tokens": [b"a"], "eos_token_ids": 0, "special_tokens": {"": 0}}, "special_tokens names a token ''"),
+        ({"tokens": [b"a"], "eos_token_ids": 0, "special_tokens": {1: 0}}, "special_tokens names a token 1"),
     ],
 )
 def test_errors(arguments: dict[str, Any], message: str) -> None:
