@@ -228,6 +228,19 @@ def test_members_may_have_the_names_of_keywords(target: str) -> None:
         assert lowered.back(lowered.forth(value)) == value
 
 
+@pytest.mark.parametrize("data", ["default", "examples", "const", "enum", "properties"])
+def test_values_and_members_with_the_names_of_identifiers(data: str) -> None:
+    named = {"$id": "https://example.com/a", "id": "b", "$anchor": "c"}
+    more: Any = {data: [named] if data in ("examples", "enum") else named}
+    if data == "properties":
+        more = {data: {name: {"type": "null"} for name in named}}
+    schema = {
+        "type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "x": more}, "required": ["a"],
+        "$defs": {"a": {**CLOSED, "description": "what it is"}},
+    }  # fmt: skip
+    assert structgen.lower(schema, "gemini").sent["$defs"]["a"]["description"] == "what it is"
+
+
 LOOPS = {
     "alone": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "array", "prefixItems": [{}], "items": False}]}},
     "in a circle": {

@@ -8,7 +8,6 @@ formulas (`written`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
@@ -25,8 +24,10 @@ from structgen.core.answers.targets.written import (
     tidy_array,
     union_of,
 )
+from structgen.core.json_schema.dialects import Dialect
 from structgen.core.json_schema.explained import Subschema
 from structgen.core.json_schema.formula.language import FALSE, TRUE, Formula, and_
+from structgen.core.json_schema.keyword import DATA, MAPS
 from structgen.core.json_schema.lowering import Lowered
 from structgen.core.json_schema.pointers import unescape
 from structgen.errors import pointer_to
@@ -70,7 +71,7 @@ class SimpleSchema:
         self.lost: list[tuple[str, str]] = []
         self._names: dict[str, str] = {}
         self._writing = FormulaWriting(self._questions, self.definitions, self._lose)
-        self._is_local = not _has_identifiers(schema)
+        self._is_local = not (isinstance(schema, dict) and _has_identifiers(schema, self._dialect))
         self.root = self._simple(schema, ())
         open_loops(self.definitions)
 
@@ -209,20 +210,21 @@ class SimpleSchema:
         return tidy_array(words)
 
 
-_IDENTIFIERS = re.compile(r"^\$?(id|anchor|dynamicAnchor|recursiveAnchor|dynamicRef|recursiveRef)$")
+_NAMING = frozenset({"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"})
 
 
-def _has_identifiers(schema: Any) -> bool:
+def _has_identifiers(schema: Any, dialect: Dialect) -> bool:
     """Whether parts of the document may be other documents, or have names of their own."""
-    todo = list(schema.values()) if isinstance(schema, dict) else []
+    names = _NAMING | {dialect.identifier}
+    todo = [(inner, name in MAPS) for name, inner in schema.items() if name not in DATA]
     while todo:
-        part = todo.pop()
+        part, is_map = todo.pop()
         if isinstance(part, dict):
-            if any(_IDENTIFIERS.match(name) and isinstance(value, str) for name, value in part.items()):
+            if not is_map and any(isinstance(part.get(name), str) for name in names):
                 return True
-            todo += part.values()
+            todo += [(inner, not is_map and name in MAPS) for name, inner in part.items() if is_map or name not in DATA]
         elif isinstance(part, list):
-            todo += part
+            todo += [(inner, False) for inner in part]
     return False
 
 
