@@ -7,6 +7,7 @@ so no value holds that, not in the strings of JSON either.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,9 @@ from structgen.core.constraints.json import JsonSchemaConstraint
 from structgen.core.engines.json.members import compile_without
 from structgen.core.engines.protocols import Grammar
 from structgen.core.grammars.named_tokens import split_names
+from structgen.core.json_schema.dialects import BY_NAME, Dialect
+from structgen.core.json_schema.pointers import ROOT
+from structgen.core.json_schema.references import Resource, Resources, dialect_of
 from structgen.core.tool_calls.arguments import ArgumentRules
 from structgen.core.tool_calls.definitions import Tool
 from structgen.core.tool_calls.format_shapes import LINE, NO_LINE
@@ -35,11 +39,12 @@ from structgen.core.tool_calls.patterns import (
     patterns_of,
 )
 from structgen.core.vocabulary.vocabulary import Vocabulary
-from structgen.errors import UnsupportedSchemaError
+from structgen.errors import SchemaError, UnsupportedSchemaError
 from structgen.options import JsonOptions
 from structgen.progress import waiting
 
 MEMBER = "value"
+_MEMBER_URI = "urn:structgen:value"
 """The member that holds the value where a schema is of a value, not of arguments."""
 
 
@@ -230,7 +235,9 @@ def arguments(
             and no ``excluded``.
     """
     given = style.parameters
-    is_value = _is_of_values(schema)
+    default = BY_NAME[options.dialect]
+    resources = Resources(schema, dialect_of(schema, default, None), default, None)
+    is_value = _is_of_values(schema, resources.root, resources)
     if isinstance(given, Parameters):
         closing = ends[0] if is_value and ends else given.closing
         style = replace(style, parameters=replace(given, closing=closing, excluded=tuple(dict.fromkeys(excluded))))
@@ -241,8 +248,7 @@ def arguments(
             hint="Use the style json, or say it in the schema.",
         )
     if is_value:
-        whole: dict[str, Any] = {word: schema[word] for word in ("$defs", "definitions", "$schema") if word in schema}
-        schema = whole | {"type": "object", "properties": {MEMBER: schema}, "required": [MEMBER]}
+        schema = _as_member(schema, resources.root.dialect)
         style = replace(style, before=(), after=())
     anything: dict[str, Any] = {"type": "object"} if schema else {"not": {}}
     parameters = schema if isinstance(schema, dict) else anything
@@ -266,15 +272,38 @@ def _texts(style: Style, schema: Any) -> list[str]:
     return result
 
 
-def _is_of_values(schema: Any) -> bool:
-    """Whether a schema is of values that are no objects, as far as its first words say."""
-    if not isinstance(schema, dict) or "properties" in schema:
+def _as_member(schema: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
+    """The schema of an object with a value of a schema. That is a resource of its own: "#" in it means what it did."""
+    whole = {word: schema[word] for word in ("$schema",) if word in schema}
+    if dialect.overriding_ref and "$ref" in schema:  # which would hide the identifier
+        others = {word: said for word, said in schema.items() if not dialect.is_effective(word)}
+        schema = {**others, "allOf": [{"$ref": schema["$ref"]}]}
+    member = {dialect.identifier: _MEMBER_URI, **schema}
+    return whole | {"type": "object", "properties": {MEMBER: member}, "required": [MEMBER]}
+
+
+def _is_of_values(schema: Any, around: Resource, resources: Resources, seen: tuple[Any, ...] = ()) -> bool:
+    """Whether a schema is of values that are no objects, as far as its first words say, and what they refer to."""
+    if not isinstance(schema, dict) or "properties" in schema or any(schema is one for one in seen):
         return False
+    around = resources.enter(schema, ROOT, around)
+    schema, seen = around.dialect.read_of(schema), (*seen, schema)
+
+    def inner(part: Any, resource: Resource = around) -> bool:
+        return _is_of_values(part, resource, resources, seen)
+
     kinds = schema.get("type")
     if kinds is not None:
         return "object" not in (kinds if isinstance(kinds, list) else [kinds])
     listed = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(listed, list):
         return not any(isinstance(value, dict) for value in listed)
+    if isinstance(schema.get("$ref"), str):
+        with suppress(SchemaError):  # which compiling it says
+            target, _, resource = resources.resolve(schema["$ref"], around, ROOT)
+            if inner(target, resource):
+                return True
+    if isinstance(schema.get("allOf"), list) and any(map(inner, schema["allOf"])):
+        return True
     parts = schema.get("anyOf") or schema.get("oneOf")
-    return isinstance(parts, list) and all(map(_is_of_values, parts))
+    return isinstance(parts, list) and all(map(inner, parts))

@@ -433,6 +433,30 @@ def test_texts(name: str) -> None:
             assert not (matcher.accept_bytes(text.encode()) and matcher.is_accepting()), text
 
 
+STRING: Any = {"type": "string"}
+NESTED: Any = {"type": "array", "items": {"$ref": "#"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        (NESTED, ["[]", "[[],[[]]]"], ['[{"value":[]}]', "[1]"]),
+        ({"anyOf": [{"type": "null"}, NESTED]}, ["[null,[]]"], ["[1]"]),
+        ({**NESTED, "items": {"$ref": "#/text"}, "text": STRING}, ['["x"]'], ["[1]"]),
+        ({"$ref": "#/$defs/text", "$defs": {"text": STRING}}, ["x"], []),
+        ({"allOf": [{"anyOf": [{"$ref": "#a"}, {"$ref": "#/allOf/1"}]}, {**STRING, "$anchor": "a"}]}, ["x"], []),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a", "maxItems": 0,
+          "definitions": {"a": {"type": "array", "items": {"$ref": "#/definitions/a"}}}}, ["[[]]"], ["[1]"]),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", **NESTED}, ["[[]]"], ["[1]"]),
+    ],
+)  # fmt: skip
+def test_values_in_a_style_and_references_in_their_schemas(schema: Any, good: list[str], bad: list[str]) -> None:
+    grammar = ours(tag("<v>", style("qwen_xml", schema), "</v>"))
+    for text in (*good, *bad):
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(f"<v>{text}</v>".encode()) and matcher.is_accepting()) == (text in good), text
+
+
 def test_grammars_and_expressions_of_requests_name_tokens_too() -> None:
     """GLM's grammar in SGLang comes as one of its own, not in a tag."""
     for kind, source in (("grammar", 'root ::= "x<|end|>"'), ("regex", r"x<\|end\|>")):
