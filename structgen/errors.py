@@ -447,10 +447,11 @@ class QueueError(GenerationError):
 
 
 class IncompleteOutputError(GenerationError):
-    """The token budget ran out before the output could be closed; ``partial`` (and ``text``) is the text so far."""
+    """The token budget ran out before the output could be closed, or a stop string came (``option`` is what to change:
+    "max_new_tokens" or "stop"); ``partial`` (and ``text``) is the text so far."""
 
-    def __init__(self, message: str, *, partial: str) -> None:
-        self.partial = partial
+    def __init__(self, message: str, *, partial: str, option: str = "max_new_tokens") -> None:
+        self.partial, self.option = partial, option
         super().__init__(message, text=partial)
 
 

@@ -140,6 +140,8 @@ def as_request_error(error: BaseException, path: Place = ()) -> RequestError:
         if isinstance(error, kinds):
             within = getattr(error, "pointer", None) or ""
             return RequestError.at(path, str(error), code, within if within.startswith("/") else "")
+    if isinstance(error, IncompleteOutputError) and error.option == "stop":
+        return RequestError.at(("stop",), str(error), "output_does_not_fit")
     if isinstance(error, (IncompleteOutputError, CompletionTooLongError)):
         why = str(error).replace("max_new_tokens", "max_tokens")
         return RequestError(

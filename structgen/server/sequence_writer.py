@@ -25,6 +25,7 @@ from structgen.generation.fields.layout import Layout
 from structgen.generation.fields.results import FieldResults
 from structgen.generation.generator import Generator
 from structgen.generation.models.threads import Asking, at_once
+from structgen.generation.options import Spelling
 from structgen.generation.scheduler.budget import SchedulerLimits
 from structgen.generation.scheduler.request import Event, Handle, Request
 from structgen.server.beam_search import BeamQueue, BeamTask, root_of
@@ -77,10 +78,10 @@ class _TooLong:
             text = message.replace(f"{tried} of {tried} tokens", f"{budget} of {budget} tokens")
             raise IncompleteOutputError(text, partial="")
 
-    def note(self, grammar: Grammar | None, budget: int, error: IncompleteOutputError) -> None:
+    def note(self, grammar: Grammar, budget: int, error: IncompleteOutputError) -> None:
         """It did not fit."""
         with self._lock:
-            if grammar is not None and budget > self._found.get(grammar, (0, ""))[0]:
+            if budget > self._found.get(grammar, (0, ""))[0]:
                 self._found[grammar] = budget, str(error)
 
 
@@ -106,7 +107,7 @@ class SequenceWriter:
         self._generator = generator
         self._scheduler = generator.scheduler(limits)
         self._beams = BeamQueue(generator.model)
-        self._too_long = _TooLong()
+        self._too_long: dict[Spelling, _TooLong] = {"any": _TooLong(), "canonical": _TooLong()}
         self._fields: dict[Handle, tuple[Fields, Layout]] = {}
         self._handles: dict[Handle, float] = {}  # and when they had their first token; 0: they had none
 
@@ -150,12 +151,15 @@ class SequenceWriter:
             GenerationError: what was written before is not of this request.
             RequestError: the tokenizer's canonical spelling is not known, or the prompt's end cannot be healed.
         """
-        if request.grammar is not None:
-            self._too_long.check(request.grammar, request.max_new_tokens)
+        too_long, grammar = self._too_long[request.spelling], request.grammar
+        if request.heal_prompt or grammar is None:  # what fits depends on the prompt
+            return self._made(request, asking) if request.beams is None else root_of(request)
+        too_long.check(grammar, request.max_new_tokens)
         try:
             return self._made(request, asking) if request.beams is None else root_of(request)
         except IncompleteOutputError as error:
-            self._too_long.note(request.grammar, request.max_new_tokens, error)
+            if error.option != "stop":  # which is the request's own
+                too_long.note(grammar, request.max_new_tokens, error)
             raise
 
     def _made(self, request: SequenceRequest, asking: Asking) -> MadeOutput:

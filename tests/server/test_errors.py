@@ -105,3 +105,14 @@ def test_the_likeliest_are_those_with_drafts() -> None:
             )  # fmt: skip
             told.append(answer.choices[0].logprobs)
     assert told[0] == told[1]
+
+
+def test_a_stop_string_within_the_constraint_is_named() -> None:
+    with serving() as server, httpx2.Client(base_url=server.url) as http:
+        asked = {"prompt": "x", "structured_outputs": {"regex": "abcd"}, "stop": "c", "max_tokens": 50}
+        for more in ({}, {"use_beam_search": True}):
+            error = http.post("/v1/completions", json={**asked, **more}).json()["error"]
+            assert (error["param"], error["code"]) == ("stop", "output_does_not_fit") and "stop string" in error[
+                "message"
+            ]
+            assert "budget" not in error["message"]

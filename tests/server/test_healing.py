@@ -223,3 +223,23 @@ def test_the_engine_closes_while_a_prompt_is_healed() -> None:
                 await stream.last()
 
     asyncio.run(asyncio.wait_for(call(), 20))
+
+
+def test_what_does_not_fit_is_remembered_for_its_spelling_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another request of the same grammar may need fewer tokens, go on after another prompt, or name no stop string."""
+    made = fresh()
+    writer, grammar = SequenceWriter(made, SchedulerLimits()), sg.choice(["hehe"]).compile(made.vocabulary)
+    one = SequenceRequest((1,), grammar, max_new_tokens=9)
+    for other, option in (
+        (replace(one, spelling="canonical"), "max_new_tokens"),
+        (replace(one, heal_prompt=True), "max_new_tokens"),
+        (replace(one, stop=("e",)), "stop"),
+    ):
+        with monkeypatch.context() as patched, pytest.raises(sg.IncompleteOutputError, match="its own"):
+            error = sg.IncompleteOutputError("its own", partial="", option=option)
+            patched.setattr(writer, "_made", lambda *_, error=error: (_ for _ in ()).throw(error))
+            writer.output(other)
+        writer.output(one)
+    for _ in range(2):  # the second time it is known
+        with pytest.raises(sg.IncompleteOutputError, match="at least 2"):
+            writer.output(replace(one, max_new_tokens=1))

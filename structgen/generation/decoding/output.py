@@ -535,6 +535,7 @@ class Output:
                 self._fail_incomplete(
                     "A stop string came before the output was complete",
                     "Leave out stop strings that occur within outputs; the constraint ends them",
+                    option="stop",
                 )
         self.finish_reason = "stop"
         self._stop_clock()
@@ -551,7 +552,7 @@ class Output:
         counts = {} if self._matcher is None else self._matcher.stats
         self.stats.monitors = {name: counts[name] for name in COUNTS if name in counts}
 
-    def _fail_incomplete(self, what: str, advice: str = "") -> None:
+    def _fail_incomplete(self, what: str, advice: str = "", option: str = "max_new_tokens") -> None:
         plan = b"" if self._closer is None else self._closer.completion()
         shortest = self._speller.fewest(plan) if len(plan) <= MOST_SPELLED else None
         need = f"at least {len(self.token_ids) + len(shortest)}" if shortest else f"more; it has {len(plan):,} bytes"
@@ -560,6 +561,7 @@ class Output:
             f"to be completed by {self._vocabulary.rendered(plan)[:60]!r}. "
             f"{advice or f'Raise max_new_tokens to {need}'}.",
             partial=self.text,
+            option=option,
         )
 
 

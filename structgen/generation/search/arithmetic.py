@@ -116,7 +116,9 @@ class CodedDraw:
         child = space.planned(self.node)
         if child is None:
             raise IncompleteOutputError(
-                "A stop string comes before the output is whole; change stop.", partial=self.node.hypothesis.text
+                "A stop string comes before the output is whole; change stop.",
+                partial=self.node.hypothesis.text,
+                option="stop",
             )
         self.node = child
 

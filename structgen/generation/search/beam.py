@@ -181,7 +181,9 @@ def check_some(finished: Sequence[object]) -> None:
     """
     if not finished:
         raise IncompleteOutputError(
-            "No output can be completed: a stop string comes before each of them is whole. Change stop.", partial=""
+            "No output can be completed: a stop string comes before each of them is whole. Change stop.",
+            partial="",
+            option="stop",
         )
 
 

@@ -77,7 +77,9 @@ class Contrastive(Method):
         planned = None if children else space.planned(node)
         if not children and planned is None:
             raise IncompleteOutputError(
-                "A stop string comes before the output is whole; change stop.", partial=node.hypothesis.text
+                "A stop string comes before the output is whole; change stop.",
+                partial=node.hypothesis.text,
+                option="stop",
             )
         return children if planned is None else [planned]
 

@@ -143,7 +143,9 @@ class _Tree:
         child = self.space.planned(node)
         if child is None:
             raise IncompleteOutputError(
-                "A stop string comes before the output is whole; change stop.", partial=node.hypothesis.text
+                "A stop string comes before the output is whole; change stop.",
+                partial=node.hypothesis.text,
+                option="stop",
             )
         return child
 
