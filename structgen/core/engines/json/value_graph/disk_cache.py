@@ -57,12 +57,17 @@ def key_of(schema: Any, options: JsonOptions) -> str:
 @lru_cache(1)
 def _sources() -> str:
     """A hash of all that compiles: value nodes that other sources made are never looked at. Some milliseconds, once."""
-    core = Path(__file__).parents[3]
     digest = hashlib.blake2b(digest_size=16)
-    for folder in ("json_schema", "regex", "engines/json", "kernels/automata"):
-        for path in sorted((core / folder).rglob("*.py")):
-            digest.update(path.relative_to(core).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, path in sources().items():
+        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def sources() -> dict[str, Path]:
+    """The files that what is compiled depends on, by their names in the package: all of the core, and the options."""
+    core = Path(__file__).parents[3]
+    files = [*core.rglob("*.py"), *core.rglob("*.npz"), *core.parent.glob("*.py")]
+    return {path.relative_to(core.parent).as_posix(): path for path in sorted(files)}
 
 
 def load(key: str) -> Solved | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -18,6 +19,7 @@ from structgen.core.engines.json import compiled
 from structgen.core.engines.json.value_graph import disk_cache
 from structgen.core.engines.json.value_graph.graph import ValueGraph
 from structgen.core.json_schema.lowering import lower
+from structgen.core.regex import unicode
 from structgen.core.vocabulary import store
 from tests.many import cases
 from tests.schemas_strategy import options, schemas
@@ -167,3 +169,16 @@ def test_the_oldest_files_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     before = files(folder)
     structgen.compile_json_schema({"const": 5}, BYTES)  # one of the newest
     assert files(folder) == before
+
+
+def test_all_that_compiles_is_part_of_the_key() -> None:
+    structgen.json_schema({"type": "string", "pattern": r"^\p{L}+$"}).compile(BYTES)
+    loaded = {
+        Path(str(module.__file__)).resolve()
+        for name, module in list(sys.modules.items())
+        if getattr(module, "__file__", None) and name.startswith(("structgen.core.", "structgen.options"))
+    }
+    files = set(disk_cache.sources().values())
+    tables = Path(str(unicode.__file__)).with_name("tables.npz")
+    assert {path.resolve() for path in files} >= {*loaded, tables.resolve()}
+    assert len(loaded) > 50
