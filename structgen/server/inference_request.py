@@ -345,14 +345,24 @@ class TokenPlaces:
     """Where tokens begin in the text of an output, in characters.
 
     Attributes:
-        offset: where the next one does; of one that begins within a character, or after one that is cut, where that
-            does.
+        offset: how many the text has so far that nothing can change.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.offset = 0
+
+    def of(self, token_id: int) -> int:
+        """Where the next token begins; of one that goes on with a character, where that does."""
+        data = self._vocabulary.tokens[token_id]
+        goes_on = bool(data) and 0x80 <= data[0] < 0xC0
+        return self.offset + (self._is_cut and not goes_on)
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether the text ends within a character, which is U+FFFD where it stays so."""
+        return bool(self._decoder.getstate()[0])
 
     def add_bytes(self, data: bytes) -> None:
         """The text goes on with these."""
@@ -362,10 +372,10 @@ class TokenPlaces:
         """It goes on with a token; ``text`` is all of it: a special token that was named stands there by its name."""
         data = self._vocabulary.tokens[token_id]
         name = "" if data else self._vocabulary.names_of(token_id)
-        cut = bool(self._decoder.getstate()[0])  # a character that the name cuts is U+FFFD
-        if name and text.startswith(name, self.offset + cut):
+        place = self.offset + self._is_cut
+        if name and text.startswith(name, place):
             self._decoder.reset()
-            self.offset += cut + len(name)
+            self.offset = place + len(name)
         self.add_bytes(data)
 
 
@@ -391,9 +401,10 @@ class TokenStream:
         """Tokens to be streamed with a text, all that is known of the output, each with where it begins in it."""
         streamed = []
         for choice in self._waiting:
-            if self._places.offset >= len(text):
+            place = self._places.of(choice.token_id)
+            if place >= len(text):
                 break
-            streamed.append((self._places.offset, choice))
+            streamed.append((place, choice))
             self._places.add(choice.token_id, text)
         self._waiting = self._waiting[len(streamed) :]
         return streamed
@@ -432,6 +443,7 @@ def thinking_tokens(work: InferenceRequest, vocabulary: Vocabulary, event: Seque
     spans = work.form.thinking_spans(event.text)
     places, count = TokenPlaces(vocabulary), 0
     for token in end_of(event).token_ids if spans else ():
-        count += any(first <= places.offset < last for first, last in spans)
+        place = places.of(token)
+        count += any(first <= place < last for first, last in spans)
         places.add(token, event.text)
     return count

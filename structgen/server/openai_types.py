@@ -67,7 +67,7 @@ def _parts_of(kind: type[RequestPart], name: str) -> Iterator[type[RequestPart]]
         waiting += get_args(given)
 
 
-_TOKEN = re.compile("[0-9]{1,9}")
+_TOKEN = re.compile("0|[1-9][0-9]{0,8}")
 
 
 def _one_wrong_bias(given: Any) -> Any:
@@ -80,7 +80,7 @@ def _one_wrong_bias(given: Any) -> Any:
 
 
 LogitBias = Annotated[
-    dict[Annotated[str, Field(pattern="^[0-9]{1,9}$")], Annotated[float, Field(ge=-100, le=100)]],
+    dict[Annotated[str, Field(pattern="^(0|[1-9][0-9]{0,8})$")], Annotated[float, Field(ge=-100, le=100)]],
     BeforeValidator(_one_wrong_bias),
 ]
 

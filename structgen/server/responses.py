@@ -113,17 +113,19 @@ def plain_input(request: ResponseRequest) -> list[dict[str, Any]]:
     items = request.input
     if isinstance(items, str):
         return [*messages, {"role": "user", "content": items}]
-    thought = ""
+    thoughts: list[str] = []
     for item in items:
         if isinstance(item, ReasoningItem):
-            thought = "\n".join(part.text for part in item.content or item.summary or ())
+            thoughts += [part.text for part in item.content or item.summary or ()]
             continue
         message = _plain_item(item)
         if message["role"] == "assistant":
-            if thought:
-                message["reasoning_content"], thought = thought, ""
+            if thoughts:
+                message["reasoning_content"], thoughts = "\n".join(thoughts), []
             if "tool_calls" in message and messages and messages[-1]["role"] == "assistant":
                 messages[-1].setdefault("tool_calls", []).extend(message["tool_calls"])
+                texts = [each["reasoning_content"] for each in (messages[-1], message) if "reasoning_content" in each]
+                messages[-1] |= {"reasoning_content": "\n".join(texts)} if texts else {}
                 continue
         messages.append(message)
     return messages

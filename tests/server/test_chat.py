@@ -325,6 +325,7 @@ def test_structural_tags() -> None:
         ({"stop": ""}, "stop", "invalid_value"),
         ({"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens", "invalid_value"),
         ({"logit_bias": {"99999": 1}}, "logit_bias.99999", "invalid_value"),
+        ({"logit_bias": {"7": 100, "07": -100}}, "logit_bias.07", "invalid_value"),
         ({"tool_choice": "required"}, "tool_choice", "invalid_value"),
         (
             {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "g"}}},
@@ -548,8 +549,14 @@ def test_tokens_have_their_places_whatever_the_model_writes() -> None:
     stream.add(SequenceEvent("", tuple(TokenChoice(token, -0.5) for token in (*written, *b"END"))))
     placed = stream.with_text(text)
     assert [choice.token_id for _, choice in placed] == [*written] and [place for place, _ in placed] == [
-        *(0, 0, 7, 7, 8, 9, 10)
+        *(0, 1, 7, 7, 8, 9, 10)
     ]
+
+
+def test_tokens_of_a_stop_string_after_what_is_no_text_are_not_streamed() -> None:
+    stream = TokenStream(VOCABULARY)
+    stream.add(SequenceEvent("", tuple(TokenChoice(byte, -0.5) for byte in b"a\xc3\xc3\xa9")))
+    assert [place for place, _ in stream.with_text("a\ufffd")] == [0, 1]  # "é" was cut off
 
 
 # --- completions ---

@@ -69,6 +69,18 @@ def test_input_items_become_messages() -> None:
     assert messages[3]["content"] == "42" and messages[4]["name"] == "c"
 
 
+def test_thinking_before_a_call_is_kept() -> None:
+    def thought(text: str) -> dict[str, Any]:
+        return {"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": text}]}
+
+    call = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
+    said = {"role": "assistant", "content": [{"type": "output_text", "text": "Yes"}], "type": "message"}
+    items = [{"role": "user", "content": "x"}, thought("one"), thought("two"), said, thought("three"), call]
+    _, _, tokenizer = asked("{{ messages }} {{ tools }}", input=items)
+    message = tokenizer.fields["messages"][1]
+    assert message["reasoning_content"] == "one\ntwo\nthree" and message["tool_calls"] and message["content"] == "Yes"
+
+
 def test_what_is_asked_for() -> None:
     fields: Any = {"text": {"format": {"type": "json_schema", "name": "n", "schema": FUNCTION}}, "max_output_tokens": 9}
     _, work, _ = asked(**fields, top_logprobs=3, include=["message.output_text.logprobs"])
