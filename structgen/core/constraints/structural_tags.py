@@ -39,13 +39,15 @@ class Around(NamedTuple):
 
     Attributes:
         begin: what the tag around begins with, where that is a string.
-        ends: strings that follow, and so cannot be in its text where that is free.
-        tokens: tokens that follow, by id.
+        ends: strings that end tags around, and so cannot be in its text where that is free.
+        tokens: tokens that do, by id.
+        following: strings right after it in a sequence, which any text before them does not hold either.
     """
 
     begin: str = ""
     ends: tuple[str, ...] = ()
     tokens: tuple[int, ...] = ()
+    following: tuple[str, ...] = ()
 
 
 NOTHING = Around()
@@ -114,13 +116,16 @@ class StructuralTags:
         if most is not None and most > MAX_CHARS:
             raise wrong((*path, "max_chars"), f"max_chars is at most {MAX_CHARS:,}", "unsupported_value")
         words = self._words(strings(given, "excludes", path))
-        special = {name: i for name, i in self._names.ids.items() if i in around.tokens}
-        excluded = tuple(dict.fromkeys([*words.excluded, *around.ends, *special]))
+        excluded = tuple(dict.fromkeys([*words.excluded, *self._ends(around)]))
         if not excluded and most is None:
             return regex("(?s:.*)")
         # Where characters are counted, tokens have none.
         allowed = words.allowed.difference(around.tokens) if most is None else frozenset[int]()
         return FreeText(replace(words, excluded=excluded, allowed=allowed), most)
+
+    def _ends(self, around: Around) -> list[str]:
+        """What comes after a format, as text."""
+        return [*around.following, *around.ends, *(name for name, i in self._names.ids.items() if i in around.tokens)]
 
     def _words(self, excluded: list[str]) -> ExcludedWords:
         """What free text does not hold. It holds special tokens that are excluded only as parts of longer texts."""
@@ -180,10 +185,9 @@ class StructuralTags:
             raise wrong(
                 (*path, "style"), f"the style {style!r:.60} is not supported; there are {kinds}", "unsupported_value"
             )
-        result = style_in(style, around.begin, around.ends)
-        special = [name for name, token_id in self._names.ids.items() if token_id in around.tokens]
+        result = style_in(style, around.begin, (*around.following, *around.ends))
         names = frozenset(self._names.ids)
-        return arguments(result, schema, options, names, [*around.ends, *special], excluded)
+        return arguments(result, schema, options, names, self._ends(around), excluded)
 
     def _json(self, schema: Any, options: JsonOptions, excluded: list[str], path: Place) -> Constraint:
         item = json_schema(schema, options)
@@ -212,7 +216,7 @@ class StructuralTags:
         following = [*(_first_text(element) for element in elements[1:]), None]
         parts = []
         for number, (element, ends) in enumerate(zip(elements, following, strict=True)):
-            special = around if ends is None else Around(ends=ends)
+            special = around if ends is None else around._replace(begin="", following=ends)
             parts.append(self._format(element, (*path, "elements", number), special))
         return concat(*parts) if len(parts) > 1 else parts[0]
 
@@ -227,19 +231,23 @@ class StructuralTags:
         return union(self._format(given.get("content"), (*path, "content"), around), choice([""]))
 
     def _star(self, given: Any, path: Place, around: Around) -> Constraint:
-        return self._repeated(given, path, "*")
+        return self._repeated(given, path, around, "*")
 
     def _plus(self, given: Any, path: Place, around: Around) -> Constraint:
-        return self._repeated(given, path, "+")
+        return self._repeated(given, path, around, "+")
 
     def _repeat(self, given: Any, path: Place, around: Around) -> Constraint:
-        least, most = given.get("min"), given.get("max")
-        if not isinstance(least, int) or not isinstance(most, int) or least < 0 or most < -1:
-            raise wrong(path, "repeat has counts min and max (-1: no limit)")
-        return self._repeated(given, path, f"{{{least},{'' if most < 0 else most}}}")
+        least, most = count(given, "min", path), given.get("max")
+        most = None if most == -1 else count(given, "max", path)
+        if least is None or given.get("max") is None or (most is not None and most < least):
+            raise wrong(path, "repeat has counts min and max (-1: no limit), and max is not below min")
+        if most == 0:
+            self._format(given.get("content"), (*path, "content"))  # only checked
+            return choice([""])
+        return self._repeated(given, path, around, f"{{{least},{'' if most is None else most}}}")
 
-    def _repeated(self, given: Any, path: Place, times: str) -> Constraint:
-        content = self._format(given.get("content"), (*path, "content"))
+    def _repeated(self, given: Any, path: Place, around: Around, times: str) -> Constraint:
+        content = self._format(given.get("content"), (*path, "content"), around._replace(begin="", following=()))
         return LarkConstraint(f"start: @content{times}\n", dialect="llguidance", grammars=(("content", content),))
 
     # --- tags ---
@@ -264,9 +272,9 @@ class StructuralTags:
         return [content, union(*marks) if len(marks) > 1 else marks[0]]
 
     def _triggered_tags(self, given: Any, path: Place, around: Around) -> Constraint:
-        return self._triggered(given, path, "tags")
+        return self._triggered(given, path, "tags", around)
 
-    def _triggered(self, given: Any, path: Place, name: str) -> Constraint:
+    def _triggered(self, given: Any, path: Place, name: str, around: Around = NOTHING) -> Constraint:
         triggers = [trigger for trigger in list_of(given.get("triggers"), str) if trigger]
         tags = objects(given, "tags", path)
         at_least, once = given.get("at_least_one") is True, given.get("stop_after_first") is True
@@ -283,6 +291,11 @@ class StructuralTags:
             whole = [concat(self._names.text(begin), *after) for _, begin, after in begun]
             return union(*whole) if len(whole) > 1 else whole[0]
         words = self._words(excluded)
+        # What ends the tag around ends the text, but for an end that a trigger holds: that could not be written.
+        ends = self._ends(around._replace(following=()))
+        unheld = [end for end in ends if not any(end in trigger for trigger, _, _ in begun)]
+        excluded = list(dict.fromkeys([*excluded, *unheld]))
+        words = replace(words, excluded=tuple(excluded), allowed=words.allowed.difference(around.tokens))
         text_first = name == "structures"
         if any(self._is_mixed(trigger) for trigger, _, _ in begun) or words.allowed:
             return self._among_tokens(begun, words, at_least, once, text_first)
@@ -345,7 +358,8 @@ class StructuralTags:
             where = (*path, "rules", n)
             token = self._token_id(rule[0], (*where, 0))
             tags.append((token, concat(self._mark({"token": token}, where), self._format(rule[1], (*where, 1)))))
-        return self._among_any(tags, given, path, False, given.get("loop") is False)
+        excluded = self._token_ids(given, "exclude_tokens", path)
+        return self._among_any(tags, excluded, False, given.get("loop") is False)
 
     def _rules(self, given: Any, path: Place) -> list[Any]:
         rules = [rule for rule in list_of(given.get("rules"), (list, tuple)) if len(rule) == 2]
@@ -364,13 +378,13 @@ class StructuralTags:
                 raise wrong(where, f"no trigger begins {begin!r:.100}")
             tags.append((token, self._tag(tag, where, NOTHING)))
         at_least, once = given.get("at_least_one") is True, given.get("stop_after_first") is True
-        return self._among_any(tags, given, path, at_least, once)
+        excluded = [*self._token_ids(given, "exclude_tokens", path), *around.tokens]
+        return self._among_any(tags, excluded, at_least, once)
 
     def _among_any(
-        self, tags: list[tuple[int, Constraint]], given: Any, path: Place, at_least: bool, once: bool
+        self, tags: list[tuple[int, Constraint]], excluded: list[int], at_least: bool, once: bool
     ) -> Constraint:
         """Parts that tokens begin, among any others but those that are excluded."""
-        excluded = self._token_ids(given, "exclude_tokens", path)
         other = _all_but([*(token for token, _ in tags), *excluded])
         first = "tag" if at_least else f"{other}* tag?" if once else ""
         whole = first if once else f"{first} {other}* (tag {other}*)*"

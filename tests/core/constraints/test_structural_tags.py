@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -473,6 +474,47 @@ def test_what_a_style_cannot_write_is_refused(format: Any) -> None:
         ours(format)
 
 
+def takes(grammar: Any, text: str) -> bool:
+    matcher = grammar.matcher()
+    return bool(matcher.accept_bytes(text.encode()) and matcher.is_accepting())
+
+
+IN_T = {"type": "triggered_tags", "triggers": ["b"], "tags": [tag("b", const("c"), "b")]}
+ANY = {"type": "any_text"}
+TOKENS = {"type": "token_triggered_tags", "trigger_tokens": ["<T>"], "tags": [
+    tag({"type": "token", "token": "<T>"}, const("a"), "")
+]}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [
+    IN_T, {**IN_T, "stop_after_first": True}, {"type": "star", "content": ANY}, {"type": "plus", "content": ANY},
+    {"type": "repeat", "content": ANY, "min": 1, "max": 2}, {"type": "sequence", "elements": [ANY, const("b")]},
+    {"type": "or", "elements": [const("b"), IN_T]}, {"type": "sequence", "elements": [const("b"), IN_T]},
+    {"type": "sequence", "elements": [IN_T, const("a")]},
+], ids=str)  # fmt: skip
+def test_text_in_a_tag_does_not_hold_what_ends_the_tag(content: Any) -> None:
+    """The free text is any of 'a', and of 'c' that is no end; the tags 'bcb' hold a 'c' of their own."""
+    grammar = ours(tag("a", content, "c"))
+    texts = ["".join(letters) for length in range(1, 6) for letters in product("abc", repeat=length)]
+    taken = [text for text in texts if takes(grammar, text)]
+    assert taken and all(text.replace("bcb", "").count("c") == 1 for text in taken)
+
+
+def test_tokens_in_a_tag_are_none_that_end_the_tag() -> None:
+    words = [*(bytes([byte]) for byte in range(256)), None, None, None]
+    names = {"<T>": 257, "<W>": 258}
+    vocabulary = Vocabulary(words, eos_token_ids=256, special_token_ids=[257, 258], special_tokens=names)
+    for content in (TOKENS, {"type": "plus", "content": {"type": "any_tokens"}}):
+        matcher = ours(tag("a", content, {"type": "token", "token": "<W>"}), vocabulary).matcher()
+        assert matcher.accept_bytes(b"ax") and matcher.accept_token(258) and matcher.is_accepting()
+        assert not matcher.copy().accept_token(258) and not matcher.accept_bytes(b"x")
+
+
+def test_nothing_can_be_repeated_no_times() -> None:
+    grammar = ours({"type": "repeat", "content": const("a"), "min": 0, "max": 0})
+    assert takes(grammar, "") and not takes(grammar, "a")
+
+
 TAG = "/format"
 
 
@@ -483,6 +525,8 @@ TAG = "/format"
     ({"type": "dispatch", "rules": []}, "/rules"),
     ({"type": "token_dispatch", "rules": [["<|none|>", AB]]}, "/rules/0/0"),
     ({"type": "any_tokens", "exclude_tokens": ["<|none|>"]}, "/exclude_tokens/0"),
+    ({"type": "repeat", "content": AB, "min": 2, "max": 1}, ""),
+    ({"type": "repeat", "content": AB, "min": True, "max": 2}, "/min"),
     ({"type": "any_text", "max_chars": 100_000}, "/max_chars"),
     ({"type": "any_text", "excludes": [""]}, "/excludes"),
     ({"type": "any_text", "max_tokens": 3}, "/max_tokens"),
