@@ -158,6 +158,11 @@ class Containers(Functions):
             return derived
         return checked(derived, "tuple", "the items after its variadic part")
 
+    def named_tuple_schema(self, schema: Any) -> JsonDict:
+        """A named tuple. (Before pydantic 2.14 it is a call.)"""
+        derived: JsonDict = super().named_tuple_schema(schema)
+        return narrowed(derived, "named-tuple", "written as an array, not as an object")
+
     # --- objects ---
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonDict:

@@ -464,6 +464,17 @@ class Defaulted(pydantic.BaseModel):
     unchecked: int = Field(0, ge=5, validate_default=False)
 
 
+class Single(NamedTuple):
+    x: int
+
+
+def test_named_tuples_are_arrays_and_the_report_says_so() -> None:
+    assert pydantic.TypeAdapter(Single).validate_json('{"x":1}') == Single(1)
+    entries = structgen.json_schema(list[Single]).report.entries
+    if pydantic.VERSION >= "2.14":
+        assert [(entry.status, entry.keyword) for entry in entries] == [("narrowed", "named-tuple")]
+
+
 def test_defaults_that_are_refused() -> None:
     constraint = structgen.json_schema(Defaulted)
     definition: Any = constraint.schema
