@@ -43,6 +43,7 @@ from structgen.server.reading import READ_AT_ONCE, read_json, read_request
 from structgen.server.records import CLIENT_CLOSED, LOG, RequestRecord
 from structgen.server.sequences import SequenceEnd, SequenceEvent, SequenceRequest, ServedModel
 from structgen.server.settings import ServingSettings
+from structgen.server.sources import sources_of
 from structgen.server.sse import ClientGone, EventStream, Receive, begun, wait_until_gone
 from structgen.server.token_endpoints import TOKEN_ENDPOINTS
 from structgen.server.tracing import RequestTrace
@@ -375,7 +376,9 @@ class ApiServer:
         caller, body = await self._received(request)
         off_loop = partial(self.engine.off_loop, who=caller.share, is_long=True)  # no prompt waits for what a page asks
         asked = await self._read_body(CheckRequest, body, caller)
-        constraint = await off_loop(lambda: structured_constraint(asked.structured_outputs, self.settings))
+        constraint = await off_loop(
+            lambda: structured_constraint(asked.structured_outputs, self.settings, sources_of(asked, {}, self.settings))
+        )
         assert constraint is not None
         started = time.perf_counter()
         with self._slots.held(caller.share) as slot:

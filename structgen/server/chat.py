@@ -130,7 +130,7 @@ def reply_work(
     fields = dict(template_fields)
     check_template_fields(tokenizer, fields)
     check_healing(request.structgen, is_text=False)
-    fields.update(_effort(effort, tokenizer))
+    fields.update(_effort(effort, tokenizer, request))
     on_impossible: OnImpossible = request.structgen.on_impossible
     calls = _calls(
         tools,
@@ -254,7 +254,7 @@ def _max_tokens(request: ChatRequest) -> int | None:
     return one or other
 
 
-def _effort(effort: str | None, tokenizer: Any) -> dict[str, Any]:
+def _effort(effort: str | None, tokenizer: Any, request: Any) -> dict[str, Any]:
     """What the template takes of ``reasoning_effort``."""
     if effort is None:
         return {}
@@ -263,7 +263,7 @@ def _effort(effort: str | None, tokenizer: Any) -> dict[str, Any]:
     if effort == "none" and template_takes(tokenizer, "enable_thinking"):
         return {"enable_thinking": False}
     raise RequestError.at(
-        ("reasoning_effort",),
+        ("reasoning_effort",) if hasattr(request, "reasoning_effort") else ("reasoning", "effort"),
         f"The model's chat template takes no reasoning effort {effort!r}",
         "unsupported_parameter",
     )

@@ -156,6 +156,9 @@ _FIELDS: dict[str, Any] = {one.name: (_filter_field(one), None) for one in FILTE
 _Filters: Any = create_model("_Filters", __base__=RequestPart, **_FIELDS)
 
 
+RequestSources = dict[str, str | Items[str] | dict[str, str]]
+
+
 class CommonFields(_Filters):
     """How tokens are drawn, and what all endpoints take besides."""
 
@@ -168,7 +171,7 @@ class CommonFields(_Filters):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
     priority: Annotated[int, Field(ge=-100, le=100)] | None = None
     structured_outputs: StructuredOutputs | None = None
-    sources: dict[str, str | Items[str] | dict[str, str]] | None = None
+    sources: RequestSources | None = None
     structgen: StructgenExtension = StructgenExtension()
     stream: bool | None = None
     stream_options: StreamOptions | None = None
@@ -445,9 +448,11 @@ class CompletionRequest(SamplingFields):
 
 
 class CheckRequest(RequestPart):
-    """``POST /check``: which constraint is to be looked at; and a text, with what was to come next, to be judged."""
+    """``POST /check``: which constraint is to be looked at, with the sources that it names; and a text, with what was
+    to come next, to be judged."""
 
     structured_outputs: StructuredOutputs
+    sources: RequestSources | None = None
     text: str | None = None
     token: str = ""
 

@@ -10,11 +10,13 @@ from structgen.core.json_schema.keywords_data import with_sources
 from structgen.core.text_sets.opening import PROMPT
 from structgen.errors import TooComplexError
 from structgen.server.errors import RequestError, as_request_error
-from structgen.server.openai_types import CommonFields, CompletionRequest
+from structgen.server.openai_types import CheckRequest, CommonFields, CompletionRequest
 from structgen.server.settings import ServingSettings
 
 
-def sources_of(request: CommonFields, prompt: Mapping[str, str], settings: ServingSettings) -> dict[str, Any]:
+def sources_of(
+    request: CommonFields | CheckRequest, prompt: Mapping[str, str], settings: ServingSettings
+) -> dict[str, Any]:
     """The sources of a request, by name.
 
     Args:

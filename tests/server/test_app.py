@@ -273,6 +273,16 @@ def test_nothing_of_a_constraint_is_logged(
     assert '"warnings": 1' in caplog.text
 
 
+def test_what_is_checked_may_name_sources() -> None:
+    def ask(name: str, **more: object) -> int:
+        json_schema = {"type": "string", "x-structgen": {"quoteOf": name}}
+        return http.post("/check", json={"structured_outputs": {"json": json_schema}, **more}).status_code
+
+    with serving(sources={"case": "the roof"}) as server, httpx2.Client(base_url=server.url) as http:
+        assert [ask("case"), ask("letter", sources={"letter": "a"}), ask("letter")] == [200, 200, 400]
+        assert ask("prompt", sources={"prompt": "what it would be"}) == 200
+
+
 def test_what_fails_is_logged_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
     log_failure("r1", GenerationError("cannot read 'secret'", text="secret"))
     assert "r1" in caplog.text and "GenerationError" in caplog.text and "secret" not in caplog.text

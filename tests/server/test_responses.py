@@ -69,6 +69,12 @@ def test_input_items_become_messages() -> None:
     assert messages[3]["content"] == "42" and messages[4]["name"] == "c"
 
 
+def test_the_effort_is_named_where_it_stands() -> None:
+    with pytest.raises(RequestError) as caught:
+        asked(reasoning={"effort": "high"})
+    assert caught.value.param == "reasoning.effort"
+
+
 def test_thinking_before_a_call_is_kept() -> None:
     def thought(text: str) -> dict[str, Any]:
         return {"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": text}]}
