@@ -18,6 +18,7 @@ from structgen.core.grammars.ebnf_writer import EbnfWriter
 from structgen.core.grammars.normal_form import ContextFreeGrammar, Place
 from structgen.core.grammars.python_regex import parse
 from structgen.core.grammars.token_terminals import TokenPattern
+from structgen.core.json_text import EXACT_DECODER
 from structgen.core.regex import charset
 from structgen.core.regex.ecma_ast import Alternate, Anchor, Boundary, Chars, Concat, Look, Repeat
 from structgen.errors import UnsupportedPatternError
@@ -191,7 +192,11 @@ def _looks(tree: EbnfTree) -> bool:
 
 
 # --- grammars in Lark's language ---
-_LARK = re.compile(r'//[^\n]*|#[^\n]*|(?P<text>"(?:\\.|[^"\\\n])*")(?P<flag>i?)|/(?!/)(?:\\.|[^/\\])+/|%json')
+_STRING = r'"(?:\\.|[^"\\\n])*"'
+_LARK = re.compile(
+    rf"//[^\n]*|#[^\n]*|=\s*{_STRING}|(?P<text>{_STRING})(?P<flag>i?)|/(?!/)(?:\\.|[^/\\])+/|%(?:json|regex)\s*"
+)
+"""Comments, attributes of rules, which are text, strings, expressions, and what JSON follows."""
 
 
 def lark_by_token(source: str, names: Mapping[str, int]) -> str:
@@ -203,10 +208,16 @@ def lark_by_token(source: str, names: Mapping[str, int]) -> str:
     """
     if not any(name in source for name in names):
         return source
-    pieces, done = [], 0
+    pieces, done, skipped = [], 0, 0
     for result in _LARK.finditer(source):
-        if result.group() == "%json":  # strings from here on may be JSON's: the schema is no part of the grammar
-            break
+        if result.start() < skipped:
+            continue
+        if result.group().startswith("%"):  # strings of what follows are JSON's, no part of the grammar
+            try:
+                skipped = EXACT_DECODER.raw_decode(source, result.end())[1]
+            except (ValueError, RecursionError):  # the reader refuses it
+                return source
+            continue
         text = None if result["text"] is None or result["flag"] else _unquoted(result["text"])
         if text is None or not any(name in text for name in names):
             continue

@@ -465,6 +465,19 @@ def test_grammars_and_expressions_of_requests_name_tokens_too() -> None:
         assert matcher.accept_token(ord("x")) and matcher.accept_token(257) and matcher.is_accepting()
 
 
+@pytest.mark.parametrize("source", [
+    'start: %json {"const": "<|end|>"} "<|end|>"',
+    'start: "\\"" %regex {"substring_chars": "<|end|>"} "\\"" "<|end|>"',
+    'start: x "<|end|>"\nx[suffix="<|end|>\\""]: /"/',
+], ids=str)  # fmt: skip
+def test_strings_of_json_and_attributes_in_a_grammar_are_no_tokens(source: str) -> None:
+    """The text of each is '"<|end|>"', spelled, and then the token."""
+    format = {"type": "grammar", "grammar": source}
+    matcher = ours(format).matcher()
+    assert matcher.accept_bytes(b'"<|end|>"') and not matcher.copy().accept_bytes(b"<|end|>")
+    assert matcher.accept_token(257) and matcher.is_accepting()
+
+
 @pytest.mark.parametrize("format", [
     style("cohere_xml", {"type": "string"}),
     style("minimax_m3_xml", excludes=["a"]),
