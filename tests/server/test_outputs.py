@@ -171,3 +171,13 @@ def test_harmony_channels_are_thinking_and_text() -> None:
     text = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes."
     assert whole(form, text) == [OutputPart("thinking", "Hm."), OutputPart("text", "Yes.")]
     assert in_pieces(form, text, list(range(len(text)))) == whole(form, text)
+
+
+@pytest.mark.parametrize("name", ["qwen3_coder", "glm4_5", "minimax_m2", "seed_oss"])
+@pytest.mark.parametrize("value", [12, -3, 1.5, None, "12a", "x", "nul", True])
+def test_what_may_be_a_number_is_streamed_as_it_ends(name: str, value: Any) -> None:
+    """Also where what closes the argument has begun: ``12`` and a part of ``</parameter>`` were a text."""
+    schema = {"type": "object", "properties": {"a": {}, "b": {"type": "integer"}}, "required": ["a"]}
+    form = OutputForm(tool_call(name, [{"type": "function", "function": {"name": "f", "parameters": schema}}]))
+    text = "Hi " + form.calls.render([ToolCall("f", {"a": value, "b": 7})]) if form.calls else ""
+    assert in_pieces(form, text, list(range(len(text)))) == whole(form, text)

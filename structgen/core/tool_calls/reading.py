@@ -277,8 +277,9 @@ class CallReader:
         text = self._text[value_start : len(self._text) if closed is None else closed]
         if not is_json(text, kinds):
             end_ = None if closed is None else self._fixed(tail, closed)
-            if end_ is None and not (kinds != STRING and _UNDECIDED(text)):
-                self._note(tool, {**before, name: _without_beginning(text, "".join(map(fixed, tail)))})
+            so_far = _without_beginning(text, "".join(map(fixed, tail)))
+            if end_ is None and not (kinds != STRING and _UNDECIDED(so_far)):
+                self._note(tool, {**before, name: so_far})
             return None if end_ is None else (name, text, end_)
         value = self._json(value_start)
         self._note(tool, {**before, name: loads_partial(self._text[value_start:]) if value is None else value[0]})
