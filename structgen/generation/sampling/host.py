@@ -40,7 +40,7 @@ from structgen.generation.sampling.uniforms import uniform, uniforms
 FIRST_DEPTH = 6.0
 DEEPEST = 200.0  # what lies deeper weighs nothing, and is gathered all at once
 WEIGHTLESS = -1e4  # nats: exp of it is 0
-GREATEST_SCALE = 1e30  # of temperatures so low that float32 has no inverse of them
+LEAST_SCALE, GREATEST_SCALE = 1e-30, 1e30  # of temperatures so high, or so low, that float32 has no inverse of them
 
 
 @dataclass(slots=True)
@@ -139,7 +139,7 @@ def _draw(
 
 
 def _scale(params: SamplingParams) -> float:
-    return min(1 / params.temperature, GREATEST_SCALE) if params.temperature else 0.0
+    return min(max(1 / params.temperature, LEAST_SCALE), GREATEST_SCALE) if params.temperature else 0.0
 
 
 def _filtered(drawn: _Drawn, number: int, params: SamplingParams, uniform: float) -> None:

@@ -13,6 +13,9 @@ from structgen.generation.sampling.params import SamplingParams
 from structgen.generation.sampling.repetitions import Repetitions
 
 _FIRST_ROOM = 64
+GREATEST_CHANGE, GREATEST_FACTOR = 1e30, 1e8
+"""By which a logit is changed at the most: what comes of both is a number of float32, as a token is that the constraint
+alone allows, however much it is punished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,11 @@ class History:
         tokens: the bytes of each token of the vocabulary, for DRY.
     """
 
-    __slots__ = ("_bias", "_counts", "_factor", "_ids", "_params", "_places", "_repetitions", "_size")
+    __slots__ = ("_bias", "_counts", "_factor", "_ids", "_params", "_penalty", "_places", "_repetitions", "_size")
 
     def __init__(self, params: SamplingParams, prompt: Iterable[int] = (), tokens: Sequence[bytes | None] = ()) -> None:
         self._params, prompt = params, list(prompt)
+        self._penalty = min(max(params.repetition_penalty, 1 / GREATEST_FACTOR), GREATEST_FACTOR)
         self._repetitions = Repetitions(params, tokens, prompt) if params.dry_multiplier else None
         self._places: dict[int, int] = {}
         self._size = 0
@@ -58,18 +62,18 @@ class History:
         self._counts = np.zeros(_FIRST_ROOM, np.int64)
         for token, bias in params.bias_pairs:
             index = self._place(token)  # first: it may put longer arrays in place of these
-            self._bias[index] = bias
+            self._bias[index] = _change(bias)
         if params.repetition_penalty != 1:
             for token in prompt:
                 index = self._place(token)
-                self._factor[index] = params.repetition_penalty
+                self._factor[index] = self._penalty
 
     def add(self, token: int) -> None:
         """A token was chosen (not forced)."""
         if self._params.has_penalties:
             index = self._place(token)
             self._counts[index] += 1
-            self._factor[index] = self._params.repetition_penalty
+            self._factor[index] = self._penalty
 
     def follow(self, token: int) -> None:
         """A token came, chosen or forced."""
@@ -84,10 +88,11 @@ class History:
         if not n:
             return None
         counts, params = self._counts[:n], self._params
-        minus = params.presence_penalty * (counts > 0) + params.frequency_penalty * counts
+        minus = _change(params.presence_penalty) * (counts > 0) + _change(params.frequency_penalty) * counts
         for index, penalty in places.items():
             minus[index] += penalty
-        return Adjustments(self._ids[:n], self._bias[:n], self._factor[:n], minus.astype(np.float32))
+        minus = np.clip(minus, -GREATEST_CHANGE, GREATEST_CHANGE).astype(np.float32)
+        return Adjustments(self._ids[:n], self._bias[:n], self._factor[:n], minus)
 
     def _place(self, token: int) -> int:
         index = self._places.get(token)
@@ -100,3 +105,7 @@ class History:
             self._ids[index] = token
             self._size += 1
         return index
+
+
+def _change(value: float) -> float:
+    return min(max(value, -GREATEST_CHANGE), GREATEST_CHANGE)

@@ -51,6 +51,15 @@ def test_draws_as_the_definition_says(name: str, width: int) -> None:
         check(logits, logits, bitmask, requests_for(name, 6))
 
 
+@pytest.mark.parametrize("filters", [{}, {"epsilon_cutoff": 0.9}, {"eta_cutoff": 0.9}, {"top_p": 0.5}], ids=str)
+def test_temperatures_that_float32_has_no_inverse_of(filters: dict[str, float]) -> None:
+    """All that is allowed is then as likely; 1e300 had its last token drawn always, or none."""
+    logits, bitmask = np.array([[3.0, -2.0, 9.0, 0.0]], np.float32), np.array([[0b1011]], np.int32)
+    requests = [DrawRequest(SamplingParams(1e300, **filters), seed, 0, 0, 0) for seed in range(40)]
+    drawn = set(SAMPLER.draw(logits, bitmask, requests).token_ids.tolist())
+    assert drawn <= {0, 1, 3} and len(drawn) == (2 if "top_p" in filters else 3)
+
+
 @pytest.mark.parametrize("name", ["greedy", "plain", "all three", "much"])
 def test_bias_and_penalties(name: str) -> None:
     rng = np.random.default_rng(3)

@@ -128,6 +128,24 @@ def test_repetition_penalty_is_that_of_transformers() -> None:
         assert np.allclose(adjusted(history, logits[0].numpy()), expected[0].numpy())
 
 
+GREAT = [
+    {"logit_bias": {1: 1e300}}, {"logit_bias": {0: -1e300, 1: -1e300}}, {"logit_bias": {0: 3e38, 1: -3e38}},
+    {"repetition_penalty": 1e300}, {"repetition_penalty": 1e-300}, {"presence_penalty": 1e300},
+    {"presence_penalty": -1e300}, {"frequency_penalty": 1e308}, {"frequency_penalty": -1e308},
+    {"dry_multiplier": 1e300, "dry_base": 1e300}, {"logit_bias": {1: 1e300}, "repetition_penalty": 1e-300},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("great", GREAT, ids=str)
+def test_numbers_that_float32_does_not_have_leave_logits_numbers(great: dict[str, Any]) -> None:
+    """What a constraint alone allows can be drawn, however much it is punished."""
+    history = History(SamplingParams(1.0, **great), [0, 1] * 4, [b"x", b"y"])
+    for token in (0, 1, 0, 1, 0):
+        history.add(token)
+        history.follow(token)
+        assert np.isfinite(adjusted(history, np.array([30.0, -30.0, 0.0], np.float32))).all()
+
+
 def test_nothing_to_adjust() -> None:
     history = History(SamplingParams(1.0), [1, 2, 3])
     history.add(4)
