@@ -12,6 +12,7 @@ from typing import Any, Literal
 from structgen.core.constraints.thinking import THINK, THOUGHT
 from structgen.core.constraints.tools import ToolCalls
 from structgen.core.tool_calls.calls import ToolCall
+from structgen.core.tool_calls.patterns import written
 from structgen.errors import GenerationError
 
 PartKind = Literal["thinking", "text", "call", "custom"]
@@ -132,7 +133,7 @@ class OutputForm:
         for number, piece in enumerate(pieces):
             is_last = number == len(pieces) - 1
             if isinstance(piece, str):
-                piece = piece if is_whole or not is_last else piece[: len(piece) - held(piece, _marks(calls))]
+                piece = piece if is_whole or not is_last else _certain(calls, piece)
                 if piece and (is_whole or piece.strip()):
                     parts += _channels(piece, is_whole) if calls.calls.format.harmony else [OutputPart("text", piece)]
             else:
@@ -179,6 +180,17 @@ def held(text: str, marks: Sequence[str]) -> int:
         if any(mark.startswith(text[len(text) - count :]) for mark in marks):
             return count
     return 0
+
+
+def _certain(calls: ToolCalls, text: str) -> str:
+    """A text that may go on, without what may be a mark, or stand around it in its channel."""
+    channel, marks = calls.calls.format.channel, _marks(calls)
+    if channel is not None:
+        if written(channel.begin).startswith(text):
+            return ""
+        marks.append(written(channel.end))
+        text = text.partition(marks[-1])[0]
+    return text[: len(text) - held(text, marks)]
 
 
 def _marks(calls: ToolCalls) -> list[str]:

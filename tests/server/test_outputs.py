@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from structgen.core.constraints.tools import tool_call
 from structgen.core.tool_calls.calls import ToolCall
+from structgen.core.tool_calls.patterns import written
 from structgen.server.outputs import CUSTOM_INPUT, OutputForm, OutputPart, OutputReader, begun_json, held, json_text
 
 FORMATS = ("hermes", "smollm2", "llama3", "qwen3_coder", "mistral_v11", "glm4_5", "deepseek_v3")
@@ -181,3 +182,13 @@ def test_what_may_be_a_number_is_streamed_as_it_ends(name: str, value: Any) -> N
     form = OutputForm(tool_call(name, [{"type": "function", "function": {"name": "f", "parameters": schema}}]))
     text = "Hi " + form.calls.render([ToolCall("f", {"a": value, "b": 7})]) if form.calls else ""
     assert in_pieces(form, text, list(range(len(text)))) == whole(form, text)
+
+
+def test_what_stands_around_text_in_its_channel_is_not_streamed() -> None:
+    form = OutputForm(tool_call("kimi_k3", TOOLS))
+    assert form.calls is not None
+    channel = form.calls.calls.format.channel
+    assert channel is not None
+    call = form.calls.render([ToolCall("note", {"text": "x", "n": 1})])
+    for text in (f"Hi {call}", f"{written(channel.begin)}Hi {call}", call, "Hi <|clo", "Hi <|close|>response<|sep|>"):
+        assert in_pieces(form, text, list(range(len(text)))) == whole(form, text)
