@@ -111,11 +111,16 @@ class Thinking(Generic[T]):
     def answer_in(self, text: str) -> str:
         """What follows the thinking and its blanks in a whole output; all of it where no thinking is over."""
         answer = self._after_thinking(text)
-        if self.answer is None or answer is None:
-            return text if answer is None else answer.lstrip()
+        return text if answer is None else self._without_blanks(answer, is_whole=True)
+
+    def _without_blanks(self, answer: str, *, is_whole: bool) -> str:
+        """What follows the thinking without its blanks: of several readings so far, the one with the most."""
+        if self.answer is None:
+            return answer.lstrip()
         for blanks in range(min(MAX_BLANKS, len(answer) - len(answer.lstrip(" \t\r\n"))), 0, -1):
-            matcher = self.answer.compile(BYTES).matcher()  # of several readings, the one with the most blanks
-            if matcher.accept_bytes(answer[blanks:].encode(errors="replace")) and matcher.is_accepting():
+            matcher = self.answer.compile(BYTES).matcher()
+            is_read = matcher.accept_bytes(answer[blanks:].encode(errors="replace"))
+            if is_read and (matcher.is_accepting() or not is_whole):
                 return answer[blanks:]
         return answer
 
@@ -124,7 +129,8 @@ class Thinking(Generic[T]):
         answer = self._after_thinking(text)
         if answer is None:
             return None
-        return answer.lstrip() if self.answer is None else self.answer.parse_partial(answer.lstrip(" \t\r\n"))
+        following = self._without_blanks(answer, is_whole=False)
+        return following if self.answer is None else self.answer.parse_partial(following)
 
     def _after_thinking(self, text: str) -> str | None:
         """What follows the thinking; None where it is not over."""

@@ -190,3 +190,12 @@ def test_what_cannot_be_kept_is_refused() -> None:
             use()
     with pytest.raises(OptionsError, match="max_think_tokens"):
         structgen.think(max_think_tokens=-1)
+
+
+def test_blanks_that_begin_an_answer_are_shown_while_it_is_written() -> None:
+    for pattern, shown in ((r" a+", " aaa"), (r"\s*a+", "aaa"), (r"  ?a+|b", " aaa")):
+        constraint = think(structgen.regex(pattern))
+        text = f"<think>x</think>\n{' ' if pattern[0] == ' ' else '  '}aaa"
+        seen = [constraint.parse_partial(text[:length]) for length in range(len(text) + 1)]
+        assert constraint.parse(text) == seen[-1] == shown
+        assert all(shown.startswith(part) for part in seen if part is not None)
