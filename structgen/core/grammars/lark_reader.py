@@ -158,7 +158,7 @@ def _without_extras(text: str, options: JsonOptions) -> tuple[str, _Extras]:
         else:
             name = f"{_EMBEDDED}{len(extras.schemas)}"
             extras.schemas[name], end = read_schema(text, match.end(), options)
-        pieces += [text[done : match.start()], name]
+        pieces += [text[done : match.start()], f" {name} "]  # apart from names before and after it
         done = end
     plain = "".join([*pieces, text[done:]])
     names = " ".join([*extras.schemas, *extras.tokens])

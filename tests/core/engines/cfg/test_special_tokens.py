@@ -256,3 +256,11 @@ def test_grammars_that_name_none_keep_their_vocabulary() -> None:
     assert grammar.vocabulary is VOCABULARY
     with pytest.raises(ConstraintError):
         VOCABULARY.naming([0, 1])
+
+
+@pytest.mark.parametrize("source", [
+    "start: <|x|><y>A", "start: <|x|><y>a\na: A", "start: x{<|x|>}<y>A\nx{y}: y",
+], ids=str)  # fmt: skip
+def test_tokens_need_no_blanks_around_them(source: str) -> None:
+    matcher = compile_lark(source + '\nA: "a"', VOCABULARY).matcher()
+    assert all(map(matcher.accept_token, [2, 3, 7])) and matcher.is_accepting()
