@@ -162,7 +162,7 @@ class CompletionWriter:
             "tokens": [self._text(choice.token_id) for _, choice in placed],
             "token_logprobs": [choice.logprob for _, choice in placed],
             "top_logprobs": [self._top(choice, top) for _, choice in placed] if top else None,
-            "text_offset": [place for place, _ in placed],
+            "text_offset": [offset for offset, _ in placed],
         }
 
     def _top(self, choice: TokenChoice, top: int) -> dict[str, float]:

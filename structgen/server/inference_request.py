@@ -372,10 +372,10 @@ class TokenPlaces:
         """It goes on with a token; ``text`` is all of it: a special token that was named stands there by its name."""
         data = self._vocabulary.tokens[token_id]
         name = "" if data else self._vocabulary.names_of(token_id)
-        place = self.offset + self._is_cut
-        if name and text.startswith(name, place):
+        start = self.offset + self._is_cut
+        if name and text.startswith(name, start):
             self._decoder.reset()
-            self.offset = place + len(name)
+            self.offset = start + len(name)
         self.add_bytes(data)
 
 
@@ -401,10 +401,10 @@ class TokenStream:
         """Tokens to be streamed with a text, all that is known of the output, each with where it begins in it."""
         streamed = []
         for choice in self._waiting:
-            place = self._places.of(choice.token_id)
-            if place >= len(text):
+            offset = self._places.of(choice.token_id)
+            if offset >= len(text):
                 break
-            streamed.append((place, choice))
+            streamed.append((offset, choice))
             self._places.add(choice.token_id, text)
         self._waiting = self._waiting[len(streamed) :]
         return streamed
@@ -443,7 +443,7 @@ def thinking_tokens(work: InferenceRequest, vocabulary: Vocabulary, event: Seque
     spans = work.form.thinking_spans(event.text)
     places, count = TokenPlaces(vocabulary), 0
     for token in end_of(event).token_ids if spans else ():
-        place = places.of(token)
-        count += any(first <= place < last for first, last in spans)
+        offset = places.of(token)
+        count += any(first <= offset < last for first, last in spans)
         places.add(token, event.text)
     return count

@@ -276,7 +276,7 @@ class ResponseWriter:
         if self._work.logprobs is None:
             return []
         start = self._work.form.answer_start(self._text)
-        choices = [choice for place, choice in self._tokens.with_text(self._text) if place >= start]
+        choices = [choice for offset, choice in self._tokens.with_text(self._text) if offset >= start]
         new = [choice_fields(self._vocabulary, choice, self._work.logprobs) for choice in choices]
         self._logprobs.setdefault(index, []).extend(new)
         return new

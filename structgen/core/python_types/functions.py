@@ -13,7 +13,7 @@ from pydantic_core import core_schema
 
 from structgen.core.python_types.data_marks import DataMark
 from structgen.core.python_types.notes import checked
-from structgen.core.python_types.values import JsonDict, Values
+from structgen.core.python_types.values import JsonDict, WrappedValues
 
 NOTHING: JsonDict = {"not": {}}
 """No value at all."""
@@ -45,7 +45,7 @@ _REFUSED = {
 _ANNOTATIONS = frozenset({"title", "description", "examples", "deprecated", "default", "readOnly", "writeOnly"})
 
 
-class Functions(Values):
+class Functions(WrappedValues):
     """Schemas of functions, and what subclasses need: the settings in force, and core schemas by reference."""
 
     def __init__(self, *args: Any, config: Mapping[str, Any] | None = None, **kwargs: Any) -> None:

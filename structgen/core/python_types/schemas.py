@@ -21,7 +21,7 @@ from structgen.core.python_types.numbers import Numbers
 from structgen.core.python_types.objects import Objects
 from structgen.core.python_types.texts import Texts
 from structgen.core.python_types.times import Times
-from structgen.core.python_types.values import JsonDict, Values
+from structgen.core.python_types.values import JsonDict, WrappedValues
 from structgen.core.text_sets.references import BY_REFERENCE
 from structgen.errors import ConstraintError
 from structgen.options import JsonOptions
@@ -55,7 +55,7 @@ def derive(adapter: pydantic.TypeAdapter[Any]) -> Derived:
     token = BY_REFERENCE.set(True)
     try:
         schema, report = without_notes(TypeSchemas(config=config_of(adapter)).generate(adapter.core_schema))
-        shown, _ = without_notes(Values().generate(adapter.core_schema))
+        shown, _ = without_notes(WrappedValues().generate(adapter.core_schema))
         return Derived(schema, shown, report)
     finally:
         BY_REFERENCE.reset(token)

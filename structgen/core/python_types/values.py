@@ -42,7 +42,7 @@ def unwrapped(value: Any) -> Any:
     return value.value if isinstance(value, _Value) else value
 
 
-class Values(GenerateJsonSchema):
+class WrappedValues(GenerateJsonSchema):
     """Schemas whose values are wrapped until all of them is derived."""
 
     def encode_default(self, dft: Any) -> Any:
