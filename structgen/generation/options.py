@@ -146,7 +146,6 @@ OTHER_NAMES = {
         ("logprobs", "top_logprobs", "prompt_logprobs"),
         "a result has logprob and token_log_probs, with log_mass=True token_log_mass; for some answers use choice",
     ),
-    **dict.fromkeys(("max_retries", "retries", "reask"), "use attempts"),
     **dict.fromkeys(("min_tokens", "min_new_tokens", "min_length"), "let the constraint say it: minLength, minItems"),
     **dict.fromkeys(("stop_token_ids", "eos_token_id"), "use stop, or a Vocabulary with eos_token_ids"),
     **dict.fromkeys(("whitespace_pattern", "strict"), "use json_schema(schema, JsonOptions(...)) as the constraint"),
