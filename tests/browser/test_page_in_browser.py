@@ -32,7 +32,9 @@ def test_outputs_are_written_and_told_apart(seen: Any) -> None:
     assert found["status"].startswith("3 of 3 finished: ") and not found["errors"]
     for text in found["texts"]:
         assert set(json.loads(text)) == {"name", "age", "profession", "city"}
-    assert set(found["kinds"]) == {"chosen", "forced"} and found["rows"] == len(found["kinds"])
+    # Whether drafts pay is measured, so on a busy machine some tokens may be drafted.
+    assert {"chosen", "forced"} <= set(found["kinds"]) <= {"chosen", "forced", "drafted"}
+    assert found["rows"] == len(found["kinds"])
     assert "12 keywords enforced" in found["summary"]
     assert found["top"] < 450  # without scrolling
     assert all(any(said.endswith(f", finished: {text}") for said in found["spoken"]) for text in found["texts"])
