@@ -183,23 +183,29 @@ class FairPool:
             with suppress(OSError):  # the system's rules forbid it
                 usual = os.getpriority(os.PRIO_PROCESS, os.getpid())  # the first thread's: who begins one may give way
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), usual + self._niceness)
-        while True:
-            with self._changed:
-                while (next_job := self._next()) is None and not self._closed:
-                    self._changed.wait(self._until_a_pause_ends())
-                if next_job is None:
-                    return
-                caller, job = next_job
-            started = time.monotonic()
-            job.run()
-            with self._changed:
-                now = time.monotonic()
-                self._shares.charge(caller.who, now - started)
-                if self._shares.are_several:
-                    self._paused[caller.who] = now + min(now - started, LONGEST_PAUSE)
-                caller.running -= 1
-                self._leave(caller)
-                self._changed.notify()
+        while self._do_next():
+            pass
+
+    def _do_next(self) -> bool:
+        """Wait for a job and do it; False: the pool is closed. A method, so that a thread that waits holds no job, and
+        with it a request."""
+        with self._changed:
+            while (next_job := self._next()) is None and not self._closed:
+                self._changed.wait(self._until_a_pause_ends())
+            if next_job is None:
+                return False
+            caller, job = next_job
+        started = time.monotonic()
+        job.run()
+        with self._changed:
+            now = time.monotonic()
+            self._shares.charge(caller.who, now - started)
+            if self._shares.are_several:
+                self._paused[caller.who] = now + min(now - started, LONGEST_PAUSE)
+            caller.running -= 1
+            self._leave(caller)
+            self._changed.notify()
+        return True
 
     def _until_a_pause_ends(self) -> float | None:
         """Seconds; None: nobody pauses."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -176,4 +178,29 @@ def test_threads_that_give_way() -> None:
     job = pool.submit("somebody", lambda _: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
     assert job.result.result(10) == min(19, before + 3)
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
+    pool.close()
+
+
+def test_a_thread_that_waits_holds_no_job() -> None:
+    pool = FairPool(1, "structgen-test", waiting=4)
+
+    class Request:
+        pass
+
+    def ask() -> weakref.ref[Request]:
+        request = Request()
+
+        def fail(_: PooledWork[int]) -> int:
+            assert request
+            raise ValueError
+
+        with pytest.raises(ValueError):
+            pool.submit("a", fail).result.result(10)
+        return weakref.ref(request)
+
+    asked, until = ask(), time.monotonic() + 10
+    while asked() is not None and time.monotonic() < until:
+        gc.collect()
+        time.sleep(0.01)
+    assert asked() is None
     pool.close()
