@@ -171,6 +171,10 @@ def test_automata_are_kept_by_their_bytes() -> None:
     assert pattern_dfa("^kept$") is pattern_dfa("^kept$")
     kept: BoundedCache[Any, Any] = pattern_dfa.cache  # type: ignore[attr-defined]
     assert 0 < kept.memory_bytes <= dfa_cache.MAX_BYTES
+    small, large = pattern_dfa("^kept$"), pattern_dfa("^.{1,300}x$")
+    assert dfa_cache.automaton_bytes(large) > dfa_cache.LARGE and pattern_dfa("^.{1,300}x$") is large
+    dfa_cache.forget_large_automata()
+    assert pattern_dfa("^.{1,300}x$") is not large and pattern_dfa("^kept$") is small
 
 
 def masks(number: int) -> list[bytes]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 
 from structgen.core.constraints.cache import COMPILED
+from structgen.core.regex.dfa_cache import forget_large_automata
 
 EVERY_SECONDS = 10.0
 UNUSED_SECONDS = 300.0
@@ -32,8 +33,8 @@ def share_arenas() -> None:
 
 async def give_back_regularly(has_worked: Callable[[], bool], seconds: float = EVERY_SECONDS) -> None:
     """Give back what is free every so often, where something was done since, and grammars that nobody has asked for in
-    ``UNUSED_SECONDS``; until it is cancelled. Once nothing is done any more, garbage is looked for first: Python does
-    that while objects are made, and errors hold requests in circles."""
+    ``UNUSED_SECONDS``; until it is cancelled. Once nothing is done any more, large automata are forgotten, and garbage
+    is looked for: Python does that while objects are made, and errors hold requests in circles."""
     is_collected = True
     while True:
         await asyncio.sleep(seconds)
@@ -41,6 +42,7 @@ async def give_back_regularly(has_worked: Callable[[], bool], seconds: float = E
         COMPILED.forget_unused(UNUSED_SECONDS)
         has_changed = has_worked()
         if not has_changed and (COMPILED.bytes < size or not is_collected):
+            forget_large_automata()
             await asyncio.to_thread(gc.collect)
             await asyncio.to_thread(give_back)
         elif has_changed:

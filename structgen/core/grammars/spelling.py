@@ -6,17 +6,16 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from structgen.core.bounded_cache import BoundedCache
 from structgen.core.grammars.normal_form import ContextFreeGrammar
 from structgen.core.grammars.token_spelling import by_tokens, bytes_inside_tokens, bytes_of
 from structgen.core.regex.charset import EMPTY, MAX_CODE_POINT, CharSet, complement, intersection, normalise
 from structgen.core.regex.dfa import Dfa, Table, empty, from_table
-from structgen.core.regex.dfa_cache import MAX_BYTES, automaton_bytes
+from structgen.core.regex.dfa_cache import automata_cache
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import EmptyLanguageError, GrammarWarning
 
@@ -234,7 +233,7 @@ def _spelled(dfa: Dfa, vocabulary: Vocabulary) -> Dfa:
     return dfa if restricted.digest == dfa.digest else restricted
 
 
-_KEPT: BoundedCache[Any, Dfa] = BoundedCache(MAX_BYTES, automaton_bytes)
+_KEPT = automata_cache()
 
 
 def _distinguishes(dfa: Dfa, vocabulary: Vocabulary) -> bool:
