@@ -68,7 +68,7 @@ async def ask(step):
         answer += piece
     return json.loads(answer)
 for step in range(3):  # an agent whose model never ends
-    answer = server.call(ask(step))
+    answer = server.submit(ask(step)).result()
     print(answer["choices"][0]["finish_reason"], answer["usage"]["completion_tokens"])
 """
 TOOLS = """
