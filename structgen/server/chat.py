@@ -14,7 +14,7 @@ from structgen.core.constraints.tools import OnImpossible, ToolCalls, tool_call
 from structgen.core.json_schema.keywords_data import with_sources
 from structgen.core.json_schema.prompt_forms import FormOption
 from structgen.core.json_text import named_once
-from structgen.core.tool_calls.definitions import Tool, choose, read_tools
+from structgen.core.tool_calls.definitions import choose, read_tools
 from structgen.core.tool_calls.templates import template_of, tool_format
 from structgen.core.vocabulary.vocabulary import Vocabulary
 from structgen.errors import StructgenError
@@ -292,17 +292,25 @@ def _calls(
     try:
         check_size(list(tools), settings.compile_limits)
         tools = with_sources(tools, sources)
-        _check_choice(read_tools(tools), choice)
-        return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel, on_impossible=on_impossible)
     except StructgenError as error:
         raise as_request_error(error, ("tools",)) from error
-
-
-def _check_choice(tools: tuple[Tool, ...], choice: Any) -> None:
     try:
-        choose(tools, choice)
+        return tool_call(name, tools, tool_choice=choice, parallel_tool_calls=parallel, on_impossible=on_impossible)
     except StructgenError as error:
-        raise RequestError.at(("tool_choice",), str(error)) from error
+        raise _wrong_choice(tools, choice) or as_request_error(error, ("tools",)) from error
+
+
+def _wrong_choice(tools: Sequence[Any], choice: Any) -> RequestError | None:
+    """What is wrong with ``tool_choice``; None: nothing, or the tools cannot be read."""
+    try:
+        read = read_tools(tools)
+    except StructgenError:
+        return None
+    try:
+        choose(read, choice)
+    except StructgenError as error:
+        return RequestError.at(("tool_choice",), str(error))
+    return None
 
 
 def _whole(
