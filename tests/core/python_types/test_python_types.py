@@ -28,6 +28,7 @@ from typing_extensions import TypedDict
 import structgen
 from structgen import RefusedValueError, Vocabulary, allocate_token_bitmask
 from structgen.core.constraints.json import as_constraint
+from tests.core.python_types.judge import is_read
 from tests.core.python_types.random_types import SCALARS
 from tests.fuzz.python_types import readable_type
 
@@ -184,12 +185,9 @@ class FrozenTuples(pydantic.BaseModel, frozen=True):
 def test_items_of_sets_have_a_hash_as_their_class_makes_it(kind: Any, item: dict[str, Any]) -> None:
     """Pydantic is the judge: of what it reads all is allowed, but for fields that may hold what has no hash."""
     text = json.dumps([item])
-    try:
-        is_read = bool(pydantic.TypeAdapter(frozenset[kind]).validate_json(text))
-    except pydantic.ValidationError:
-        is_read = False
+    wanted = is_read(pydantic.TypeAdapter(frozenset[kind]), text) and kind is not Tupled
     matcher = structgen.json_schema(frozenset[kind]).compile(BYTES).matcher()
-    assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) is (is_read and kind is not Tupled)
+    assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) is wanted
     check(frozenset[kind], 20)
 
 
@@ -437,13 +435,8 @@ def test_one_and_true_are_two_choices(kind: Any) -> None:
     for value in (0, 1, True, False):
         for whole in (value, {"one": value}):
             text = json.dumps(whole, separators=(",", ":"))
-            try:
-                reader.validate_json(text)
-                is_read = True
-            except pydantic.ValidationError:
-                is_read = False
             matcher = grammar.matcher()
-            assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) == is_read, text
+            assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) == is_read(reader, text), text
 
 
 class Coloured(pydantic.BaseModel):
