@@ -7,7 +7,7 @@ so a keyword is written in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -28,6 +28,23 @@ among them may be those of keywords."""
 DATA = frozenset({"const", "default", "enum", "examples"})
 """Keywords whose values are no schemas, for the same walks."""
 F = TypeVar("F", bound=Function)
+
+
+def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """The objects of a schema that is not read yet, itself first, that are schemas: no maps of names, no values."""
+    waiting = [(schema, False)]
+    while waiting:
+        one, is_map = waiting.pop()
+        if isinstance(one, Mapping):
+            if not is_map:
+                yield one
+            waiting += [
+                (value, not is_map and name in MAPS) for name, value in one.items() if is_map or name not in DATA
+            ]
+        elif isinstance(one, list):
+            waiting += [(each, False) for each in one]
+
+
 Forms = Literal["none", "one", "list", "map", "one or list"]
 
 

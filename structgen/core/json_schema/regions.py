@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from structgen.core.json_schema.dialects import BY_NAME
-from structgen.core.json_schema.keyword import DATA, MAPS, X_STRUCTGEN
+from structgen.core.json_schema.keyword import X_STRUCTGEN, schemas_in
 from structgen.core.json_schema.pointers import ROOT, unescape
 from structgen.core.json_schema.references import Resource, Resources, dialect_of
 from structgen.core.regions import TERMS, Region
@@ -24,18 +24,7 @@ _ITEMS = ("items", "additionalItems", "unevaluatedItems")
 
 def has_regions(schema: Any) -> bool:
     """Whether a schema says so anywhere; of members that are called like a keyword, too, but not in values."""
-    waiting = [(schema, False)]
-    while waiting:
-        one, is_map = waiting.pop()
-        if isinstance(one, Mapping):
-            if not is_map and X_STRUCTGEN in one and _terms(one):
-                return True
-            waiting += [
-                (value, not is_map and name in MAPS) for name, value in one.items() if is_map or name not in DATA
-            ]
-        elif isinstance(one, list):
-            waiting += [(each, False) for each in one]
-    return False
+    return any(X_STRUCTGEN in one and _terms(one) for one in schemas_in(schema))
 
 
 def region_at(schema: Any, pointer: str) -> Region | None:

@@ -27,7 +27,7 @@ from structgen.core.answers.targets.written import (
 from structgen.core.json_schema.dialects import Dialect
 from structgen.core.json_schema.explained import Subschema
 from structgen.core.json_schema.formula.language import FALSE, TRUE, Formula, and_
-from structgen.core.json_schema.keyword import DATA, MAPS
+from structgen.core.json_schema.keyword import schemas_in
 from structgen.core.json_schema.lowering import Lowered
 from structgen.core.json_schema.pointers import unescape
 from structgen.errors import pointer_to
@@ -216,16 +216,8 @@ _NAMING = frozenset({"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$d
 def _has_identifiers(schema: Any, dialect: Dialect) -> bool:
     """Whether parts of the document may be other documents, or have names of their own."""
     names = _NAMING | {dialect.identifier}
-    todo = [(inner, name in MAPS) for name, inner in schema.items() if name not in DATA]
-    while todo:
-        part, is_map = todo.pop()
-        if isinstance(part, dict):
-            if not is_map and any(isinstance(part.get(name), str) for name in names):
-                return True
-            todo += [(inner, not is_map and name in MAPS) for name, inner in part.items() if is_map or name not in DATA]
-        elif isinstance(part, list):
-            todo += [(inner, False) for inner in part]
-    return False
+    parts = (part for part in schemas_in(schema) if part is not schema)
+    return any(isinstance(part.get(name), str) for part in parts for name in names)
 
 
 def _path_of(reference: str, schema: Any) -> tuple[Any, ...]:
